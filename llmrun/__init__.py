@@ -1,0 +1,3 @@
+"""llmrun: run quantised language models on your own machine."""
+
+__version__ = "0.1.0"

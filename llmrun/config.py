@@ -1,0 +1,201 @@
+"""Where things lie and how they are set: flag, then environment, then config.toml, then default."""
+
+from __future__ import annotations
+
+import difflib
+import os
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields, replace
+from pathlib import Path
+from typing import Any
+
+from llmrun.errors import CONFIG, LlmrunError
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+DEFAULT_MODEL = "smollm2:135m"
+KV_TYPES = ("f32", "f16", "bf16", "q8_0", "q5_1", "q5_0", "q4_1", "q4_0", "iq4_nl")
+
+
+@dataclass(frozen=True)
+class Paths:
+    """The folders llmrun owns. With `LLMRUN_HOME` all lie under it, else where the platform keeps such.
+
+    models  manifests and model files       cache  what can be made again (partial downloads, …)
+    logs    the daemon's log                state  lock, address of the daemon, REPL history
+    config  config.toml
+    """
+
+    models: Path
+    cache: Path
+    logs: Path
+    state: Path
+    config: Path
+
+    @classmethod
+    def find(cls, env: Mapping[str, str] = os.environ) -> Paths:
+        """The folders that `env` names. Nothing is created."""
+        if home := env.get("LLMRUN_HOME"):
+            root = Path(home).expanduser().absolute()
+            return cls(root / "models", root / "cache", root / "logs", root / "state", root / "config")
+        import platformdirs  # slower than all else here; not needed with LLMRUN_HOME
+
+        dirs = platformdirs.PlatformDirs("llmrun", appauthor=False)
+        return cls(
+            models=dirs.user_data_path / "models",
+            cache=dirs.user_cache_path,
+            logs=dirs.user_log_path,
+            state=dirs.user_state_path,
+            config=dirs.user_config_path,
+        )
+
+
+def _auto_or_count(text: str) -> int | None:
+    if text == "auto":
+        return None
+    count = int(text)
+    if count < 1:
+        raise ValueError(text)
+    return count
+
+
+def _count(text: str) -> int:
+    count = int(text)
+    if count < 0:
+        raise ValueError(text)
+    return count
+
+
+def _auto_or_layers(text: str) -> int | None:
+    return None if text == "auto" else _count(text)
+
+
+def _kv_type(text: str) -> str:
+    if text not in KV_TYPES:
+        raise ValueError(text)
+    return text
+
+
+def _origins(text: str) -> tuple[str, ...]:
+    return tuple(part.strip().rstrip("/") for part in text.split(",") if part.strip())
+
+
+def parse_duration(text: str) -> float:
+    """Seconds in `5m`, `1h30m`, `300`, `0`; a negative number means for ever (`inf`)."""
+    units = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = 0.0
+        rest = text.strip().lower()
+        while rest:
+            digits = rest[: len(rest) - len(rest.lstrip("0123456789."))]
+            rest = rest[len(digits) :]
+            unit = rest[: len(rest) - len(rest.lstrip("mshd"))]
+            rest = rest[len(unit) :]
+            if not digits or unit not in units:
+                raise ValueError(text) from None
+            seconds += float(digits) * units[unit]
+    if seconds != seconds:
+        raise ValueError(text)
+    return float("inf") if seconds < 0 else seconds
+
+
+def parse_host(text: str) -> tuple[str, int]:
+    """`HOST:PORT`, `HOST`, `:PORT`, `[::1]:PORT`, or an `http://` URL of one, as (host, port)."""
+    rest = text.removeprefix("http://").rstrip("/")
+    if rest.startswith("["):
+        host, _, port = rest[1:].partition("]")
+        port = port.removeprefix(":")
+    else:
+        host, _, port = rest.partition(":")
+    number = int(port) if port else 11435
+    if not 0 <= number <= 65535 or any(c in host for c in "/ ?#@"):
+        raise ValueError(text)
+    return host or "127.0.0.1", number
+
+
+def _setting(default: Any, parse: Callable[[str], Any], form: str, about: str) -> Any:
+    return field(default=default, metadata={"parse": parse, "form": form, "about": about})
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Every setting. The environment's name is `LLMRUN_` plus the field's in capitals.
+
+    `None` stands for `auto` (or, for `api_key`, for none).
+    """
+
+    host: tuple[str, int] = _setting(
+        ("127.0.0.1", 11435), parse_host, "HOST:PORT", "where the daemon listens and the client looks"
+    )
+    api_key: str | None = _setting(
+        None, str, "text", "sent by the client; required by the daemon where set"
+    )
+    keep_alive: float = _setting(
+        300.0, parse_duration, "5m, 300, -1, 0", "idle time before a model is unloaded; -1 never, 0 at once"
+    )
+    parallel: int | None = _setting(
+        None, _auto_or_count, "auto or a count", "sequences decoded together per model"
+    )
+    ctx: int | None = _setting(
+        None, _auto_or_count, "auto or tokens", "context: the model's own, capped by what fits in memory"
+    )
+    max_queue: int = _setting(512, _count, "a count", "waiting requests per model before 503")
+    max_loaded: int | None = _setting(None, _auto_or_count, "auto or a count", "models in memory at once")
+    kv_type: str = _setting("f16", _kv_type, ", ".join(KV_TYPES), "number type of the KV cache")
+    gpu_layers: int | None = _setting(
+        None, _auto_or_layers, "auto or a count", "layers kept on the GPU"
+    )
+    threads: int | None = _setting(None, _auto_or_count, "auto or a count", "compute threads")
+    origins: tuple[str, ...] = _setting(
+        (), _origins, "https://a.example,…", "further web origins allowed"
+    )
+
+
+SETTINGS = {f.name: f for f in fields(Settings)}
+
+
+def parse_setting(name: str, text: str, where: str) -> Any:
+    """The value of setting `name` written as `text`; `where` says in an error who wrote it."""
+    meta = SETTINGS[name].metadata
+    try:
+        return meta["parse"](text)
+    except ValueError:
+        raise LlmrunError(
+            CONFIG, f"{where} is {text!r}, which is not {meta['form']}", hint="mend the value or remove it"
+        ) from None
+
+
+def _from_file(path: Path) -> dict[str, Any]:
+    try:
+        document = tomllib.loads(path.read_text("utf-8"))
+    except FileNotFoundError:
+        return {}
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise LlmrunError(CONFIG, f"{path} cannot be read: {error}", hint="mend the file") from None
+    values = {}
+    for name, value in document.items():
+        if name not in SETTINGS:
+            near = difflib.get_close_matches(name, SETTINGS, n=1, cutoff=0.0)[0]
+            raise LlmrunError(CONFIG, f"{path} has the unknown key {name!r}", hint=f"did you mean {near!r}?")
+        text = ",".join(map(str, value)) if isinstance(value, list) else str(value)
+        values[name] = parse_setting(name, text, f"{name} in {path}")
+    return values
+
+
+def load_settings(
+    paths: Paths, env: Mapping[str, str] = os.environ, flags: Mapping[str, Any] | None = None
+) -> Settings:
+    """The settings in force. `flags` holds parsed values; those that are None were not given."""
+    chosen = _from_file(paths.config / "config.toml")
+    for name in SETTINGS:
+        variable = f"LLMRUN_{name.upper()}"
+        if text := env.get(variable):
+            chosen[name] = parse_setting(name, text, variable)
+    chosen.update({name: value for name, value in (flags or {}).items() if value is not None})
+    return replace(Settings(), **chosen)

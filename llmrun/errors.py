@@ -1,0 +1,96 @@
+"""Every error a person can meet, in one table: its HTTP status, its exit code, its next step.
+
+Code raises `LlmrunError(KIND, "what happened, with the value", ...)`. Each process turns it into
+words at one boundary: the command line into `error: WHAT. HOW TO MEND IT`, a dialect into its body.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from llmrun.types import ErrorInfo
+
+
+@dataclass(frozen=True)
+class Kind:
+    """One row: `code` is stable and goes over the wire; `hint` is the usual mend."""
+
+    code: str
+    status: int
+    exit: int
+    hint: str = ""
+
+
+USAGE = Kind("usage", 400, 2)
+INVALID_REQUEST = Kind("invalid_request", 400, 2)
+UNSUPPORTED_FIELD = Kind("unsupported_field", 400, 2, "leave the field out")
+CONTEXT_LENGTH = Kind("context_length_exceeded", 400, 1, "shorten the prompt or raise --ctx")
+TEMPLATE = Kind("template_error", 400, 1)
+NO_TEMPLATE = Kind("no_chat_template", 400, 1, "send a raw prompt (--raw), or give the model a TEMPLATE")
+UNAUTHORIZED = Kind("unauthorized", 401, 1, "set LLMRUN_API_KEY")
+FORBIDDEN = Kind("forbidden", 403, 1)
+UNKNOWN_MODEL = Kind("model_not_found", 404, 3, "llmrun pull NAME")
+NOT_FOUND = Kind("not_found", 404, 1)
+CANCELLED = Kind("cancelled", 499, 130, "")
+TOO_LARGE = Kind("request_too_large", 413, 1)
+CONFLICT = Kind("conflict", 409, 1)
+OVERLOADED = Kind("overloaded", 503, 1, "try again in a moment")
+SHUTTING_DOWN = Kind("shutting_down", 503, 1, "start the daemon again: llmrun serve")
+NO_MEMORY = Kind("out_of_memory", 507, 4, "use a smaller quant or a smaller --ctx")
+MODEL_LOAD = Kind("model_load_failed", 500, 1)
+RUNNER_DIED = Kind("runner_died", 500, 1, "try again; the reason is in llmrun logs")
+DOWNLOAD = Kind("download_failed", 502, 1)
+DIGEST = Kind("digest_mismatch", 502, 1, "pull again; the damaged part was removed")
+BAD_FILE = Kind("bad_file", 422, 1)
+DISK = Kind("disk", 507, 1, "free some space")
+CONFIG = Kind("config", 500, 2)
+DAEMON_UNREACHABLE = Kind("daemon_unreachable", 503, 5, "start it: llmrun serve")
+INTERNAL = Kind("internal_error", 500, 1, "please report it, with llmrun logs")
+
+KINDS = {kind.code: kind for kind in list(globals().values()) if isinstance(kind, Kind)}
+
+
+class LlmrunError(Exception):
+    """An error of a known kind, worded for the person who meets it.
+
+    message  what happened and which value, without a full stop
+    hint     what to do next; the kind's own where not given
+    field    the request field at fault, as a path (`messages.0.role`)
+    details  numbers that a client may want (`prompt_tokens`, `context`, …)
+    """
+
+    def __init__(
+        self,
+        kind: Kind,
+        message: str,
+        *,
+        hint: str | None = None,
+        field: str | None = None,
+        **details: Any,
+    ) -> None:
+        super().__init__(message)
+        self.kind = kind
+        self.message = message
+        self.hint = kind.hint if hint is None else hint
+        self.field = field
+        self.details = details
+
+    def __str__(self) -> str:
+        return f"{self.message}. {self.hint}" if self.hint else self.message
+
+    def info(self) -> ErrorInfo:
+        """The same, ready to cross a process border."""
+        return ErrorInfo(
+            code=self.kind.code,
+            message=self.message,
+            hint=self.hint,
+            field=self.field,
+            details=self.details,
+        )
+
+    @classmethod
+    def from_info(cls, info: ErrorInfo) -> LlmrunError:
+        """The error that `info` describes; an unknown code (a newer peer) becomes an internal one."""
+        kind = KINDS.get(info.code, INTERNAL)
+        return cls(kind, info.message, hint=info.hint, field=info.field, **info.details)

@@ -1,0 +1,133 @@
+"""What crosses the pipes between daemon and runner, and how: length-prefixed msgpack.
+
+Down (the runner's stdin):  Load, then any number of Submit and Cancel, then Shutdown or end of file.
+Up   (the runner's stdout): LoadProgress…, then Ready or LoadFailed; then Events and Stats.
+
+A runner that reads end of file ends itself at once, so it never outlives its daemon. The runner's
+stderr is its log: one line a record, and what native code prints before it aborts.
+"""
+
+from __future__ import annotations
+
+import struct
+
+import msgspec
+
+from llmrun.types import ErrorInfo, Event, GenerateRequest
+
+MAX_FRAME = 256 * 1024 * 1024
+_PREFIX = struct.Struct("<I")
+
+
+class Load(msgspec.Struct, frozen=True, kw_only=True, tag="load"):
+    """The first frame. `None` means auto. `template` is a Jinja template in place of the GGUF's own."""
+
+    name: str
+    path: str
+    ctx: int | None = None
+    parallel: int | None = None
+    kv_type: str = "f16"
+    gpu_layers: int | None = None
+    threads: int | None = None
+    template: str | None = None
+
+
+class Submit(msgspec.Struct, frozen=True, tag="submit"):
+    request: GenerateRequest
+
+
+class Cancel(msgspec.Struct, frozen=True, tag="cancel"):
+    """The client is gone. The request still ends in one event (`Failed` with code `cancelled`)."""
+
+    id: str
+
+
+class Shutdown(msgspec.Struct, frozen=True, tag="shutdown"):
+    """Close the model and exit 0. Requests still running end as failed."""
+
+
+class LoadProgress(msgspec.Struct, frozen=True, tag="load_progress"):
+    fraction: float
+
+
+class ModelInfo(msgspec.Struct, frozen=True, kw_only=True):
+    """A loaded model as it really is: contexts in tokens, sizes in bytes."""
+
+    ctx: int
+    ctx_train: int
+    parallel: int
+    vocab: int
+    params: int
+    size: int
+    kv_bytes: int
+    device: str
+    description: str
+    has_template: bool
+
+
+class Ready(msgspec.Struct, frozen=True, tag="ready"):
+    info: ModelInfo
+
+
+class LoadFailed(msgspec.Struct, frozen=True, tag="load_failed"):
+    error: ErrorInfo
+
+
+class Events(msgspec.Struct, frozen=True, tag="events"):
+    """Events of one engine step, in order, each with its request's id."""
+
+    items: list[tuple[str, Event]]
+
+
+class Stats(msgspec.Struct, frozen=True, kw_only=True, tag="stats"):
+    """Sent after a change, at most a few times a second. Counters grow for the runner's life.
+
+    kv_used counts cells held by running sequences, kv_retained those kept for later prompts.
+    """
+
+    running: int
+    waiting: int
+    kv_used: int
+    kv_retained: int
+    kv_total: int
+    prompt_tokens: int
+    cached_tokens: int
+    completion_tokens: int
+    steps: int
+    preemptions: int
+    decode_tps: float
+
+
+Down = Load | Submit | Cancel | Shutdown
+Up = LoadProgress | Ready | LoadFailed | Events | Stats
+
+_encoder = msgspec.msgpack.Encoder()
+_down = msgspec.msgpack.Decoder(Down)
+_up = msgspec.msgpack.Decoder(Up)
+
+
+def encode(frame: Down | Up) -> bytes:
+    """The frame with its length in front. Thread-safe."""
+    body = _encoder.encode(frame)
+    return _PREFIX.pack(len(body)) + body
+
+
+def decode_down(body: bytes) -> Down:
+    """A frame for the runner; raises msgspec.DecodeError where it is none."""
+    return _down.decode(body)
+
+
+def decode_up(body: bytes) -> Up:
+    """A frame from the runner; raises msgspec.DecodeError where it is none."""
+    return _up.decode(body)
+
+
+def frame_length(prefix: bytes) -> int:
+    """The length that a frame's first `PREFIX_SIZE` bytes announce; ValueError past `MAX_FRAME`."""
+    (length,) = _PREFIX.unpack(prefix)
+    if length > MAX_FRAME:
+        raise ValueError(f"a frame of {length} bytes is longer than {MAX_FRAME}")
+    return int(length)
+
+
+PREFIX_SIZE = _PREFIX.size
