@@ -1,0 +1,154 @@
+"""Owner of a context: the KV cache of all sequences and the buffers of one decode at a time."""
+
+from __future__ import annotations
+
+import ctypes
+import enum
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from llmrun.errors import NO_MEMORY, LlmrunError
+from llmrun.llama.batch import Batch
+from llmrun.llama.library import lib
+from llmrun.llama.model import Model
+
+# enum ggml_type in ggml.h, as far as llama.cpp takes them for the KV cache
+_GGML_TYPES = {
+    "f32": 0,
+    "f16": 1,
+    "q4_0": 2,
+    "q4_1": 3,
+    "q5_0": 6,
+    "q5_1": 7,
+    "q8_0": 8,
+    "iq4_nl": 20,
+    "bf16": 30,
+}
+_UNQUANTISED = ("f32", "f16", "bf16")
+
+
+class DecodeStatus(enum.Enum):
+    """What llama_decode returned, as data. After ABORTED and FATAL part of the batch may be in memory."""
+
+    OK = 0
+    NO_SLOT = 1
+    ABORTED = 2
+    INVALID = -1
+    FATAL = -2
+
+
+@dataclass(frozen=True)
+class ContextSettings:
+    """ctx: KV cells shared by all sequences. batch: rows a decode may have. slots: sequences that may
+    hold cells. threads: for steps of a row or so; threads_batch: for larger ones. kv_type: of K and V."""
+
+    ctx: int
+    batch: int
+    slots: int
+    threads: int
+    threads_batch: int
+    kv_type: str = "f16"
+
+
+class Context:
+    """One KV cache over a model. All calls from one thread, except `abort_when`'s callback.
+
+    Sequences are named by slots (llama.cpp's sequence ids), 0 to `slots - 1`. They share one buffer
+    of cells, so that a common prefix is stored once.
+    """
+
+    def __init__(
+        self, model: Model, settings: ContextSettings, *, abort_when: Callable[[], bool] | None = None
+    ) -> None:
+        params = lib.llama_context_default_params()
+        params.n_ctx = settings.ctx
+        params.n_batch = params.n_ubatch = settings.batch
+        params.n_seq_max = settings.slots
+        params.n_threads = settings.threads
+        params.n_threads_batch = settings.threads_batch
+        params.type_k = params.type_v = _GGML_TYPES[settings.kv_type]
+        if settings.kv_type not in _UNQUANTISED:
+            params.flash_attn_type = 1  # a quantised V cache cannot be read without flash attention
+        params.kv_unified = True
+        params.swa_full = True  # sliding-window layers keep all cells: prefixes can be shared and cut
+
+        @lib.ggml_abort_callback  # type: ignore[untyped-decorator]
+        def should_abort(_data: object) -> bool:
+            return abort_when is not None and abort_when()
+
+        self._keep = should_abort  # referenced while the context lives
+        params.abort_callback = should_abort
+        self._pointer: ctypes.c_void_p | None = lib.llama_init_from_model(model.pointer, params)
+        if not self._pointer:
+            raise LlmrunError(
+                NO_MEMORY,
+                f"llama.cpp cannot make a context of {settings.ctx} tokens ({settings.kv_type} KV cache)",
+                hint="use a smaller --ctx or LLMRUN_KV_TYPE=q8_0; llmrun logs has its reason",
+            )
+        model.adopt(self)
+        self.model = model
+        self.slots = settings.slots
+        self._vocab_size = model.vocab.size
+        self._memory = lib.llama_get_memory(self._pointer)
+
+    @property
+    def pointer(self) -> ctypes.c_void_p:
+        """The native context, for the other owners of this package."""
+        if self._pointer is None:
+            raise ValueError("the context is closed")
+        return self._pointer
+
+    def close(self) -> None:
+        """Free the context. Harmless when called again."""
+        if self._pointer is not None:
+            lib.llama_free(self._pointer)
+            self._pointer = None
+
+    @property
+    def ctx(self) -> int:
+        """KV cells it really has; llama.cpp may round up what was asked for."""
+        return int(lib.llama_n_ctx(self.pointer))
+
+    def decode(self, batch: Batch) -> DecodeStatus:
+        """Compute the batch. Afterwards the logits of its output rows are readable."""
+        code = int(lib.llama_decode(self.pointer, batch.native))
+        return DecodeStatus(max(code, -2))
+
+    def logits(self, row: int) -> npt.NDArray[np.float32]:
+        """A view of an output row's logits, shape [vocab]; valid until the next decode."""
+        data = lib.llama_get_logits_ith(self.pointer, row)
+        return np.ctypeslib.as_array(data, shape=(self._vocab_size,))
+
+    # --- memory of sequences: no arithmetic is done, only cells' owners change, except by `restore`
+
+    def drop(self, slot: int) -> None:
+        """Forget a sequence; cells no other shares become free."""
+        lib.llama_memory_seq_rm(self._memory, slot, -1, -1)
+
+    def trim(self, slot: int, length: int) -> bool:
+        """Forget a sequence from position `length` on. False where the memory cannot be cut there."""
+        return bool(lib.llama_memory_seq_rm(self._memory, slot, length, -1))
+
+    def share(self, source: int, target: int, length: int) -> None:
+        """Let `target` hold the first `length` cells of `source` too."""
+        lib.llama_memory_seq_cp(self._memory, source, target, 0, length)
+
+    def length(self, slot: int) -> int:
+        """Tokens of a sequence in memory."""
+        return int(lib.llama_memory_seq_pos_max(self._memory, slot)) + 1
+
+    def save(self, slot: int) -> bytes:
+        """The sequence's memory, to be restored into any slot of this context."""
+        size = int(lib.llama_state_seq_get_size(self.pointer, slot))
+        buffer = ctypes.create_string_buffer(size)
+        target = ctypes.cast(buffer, ctypes.POINTER(ctypes.c_uint8))
+        written = int(lib.llama_state_seq_get_data(self.pointer, target, size, slot))
+        return buffer.raw[:written]
+
+    def restore(self, slot: int, state: bytes) -> bool:
+        """Put a saved sequence into an empty slot. False where it does not fit."""
+        source = ctypes.cast(ctypes.c_char_p(state), ctypes.POINTER(ctypes.c_uint8))
+        return bool(lib.llama_state_seq_set_data(self.pointer, source, len(state), slot))

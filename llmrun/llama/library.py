@@ -1,0 +1,85 @@
+"""The native library: loaded once, checked against the release we know, its log taken over."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import logging
+
+from llmrun.errors import MODEL_LOAD, LlmrunError
+from llmrun.llama import amx
+
+# The struct layouts of the bindings follow one llama.cpp commit; another library under the same
+# bindings would be read wrongly without any error. `pyproject.toml` pins the same release.
+BINDINGS = "0.3.36"
+LIBRARY = "0.5.0-dev"
+
+_log = logging.getLogger("llmrun.llama")
+
+
+def _check_bindings() -> None:
+    found = importlib.metadata.version("llama-cpp-python")
+    if found != BINDINGS:
+        raise LlmrunError(
+            MODEL_LOAD,
+            f"llama-cpp-python {found} is installed, but this llmrun needs {BINDINGS}",
+            hint=f"pip install llama-cpp-python=={BINDINGS}",
+        )
+
+
+_check_bindings()
+
+import llama_cpp.llama_cpp as lib  # noqa: E402 - only after the check
+
+# enum ggml_log_level in ggml.h; 5 continues the line before. Its info is a
+# developer's detail to our users.
+_LEVELS = {1: logging.DEBUG, 2: logging.DEBUG, 3: logging.WARNING, 4: logging.ERROR}
+
+
+class _LogLines:
+    """Joins llama.cpp's pieces of text into lines and hands them to our logger."""
+
+    def __init__(self) -> None:
+        self._level = logging.DEBUG
+        self._text = ""
+
+    def add(self, level: int, text: str) -> None:
+        if level in _LEVELS:
+            self._flush()
+            self._level = _LEVELS[level]
+        self._text += text
+        if self._text.endswith("\n"):
+            self._flush()
+
+    def _flush(self) -> None:
+        if line := self._text.rstrip():
+            _log.log(self._level, "%s", line)
+        self._text = ""
+
+
+_lines = _LogLines()
+
+
+@lib.llama_log_callback  # type: ignore[untyped-decorator]
+def _on_log(level: int, text: bytes | None, _user_data: object) -> None:
+    _lines.add(level, (text or b"").decode("utf-8", "replace"))
+
+
+# `_on_log` stays referenced by this module for the process's life: native code calls it whenever
+# it likes, and a collected callback would crash the process.
+lib.llama_log_set(_on_log, None)
+
+
+def llama_version() -> str:
+    """The version that the loaded llama.cpp reports."""
+    return bytes(lib.llama_version()).decode()
+
+
+if llama_version() != LIBRARY:
+    raise LlmrunError(
+        MODEL_LOAD,
+        f"the llama.cpp library loaded is {llama_version()}, but these bindings describe {LIBRARY}",
+        hint="unset LLAMA_CPP_LIB_PATH, or reinstall llama-cpp-python",
+    )
+
+lib.llama_backend_init()
+amx.avoid_if_broken(lib)

@@ -1,0 +1,92 @@
+"""A model's vocabulary: text to token ids and back. Valid as long as its model is open."""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+from collections.abc import Sequence
+
+from llmrun.errors import INVALID_REQUEST, LlmrunError
+from llmrun.llama.library import lib
+
+# enum llama_token_attr in llama.h
+_UNKNOWN, _CONTROL, _LSTRIP, _RSTRIP = 1 << 0, 1 << 3, 1 << 7, 1 << 8
+
+
+class Vocab:
+    """Tokenises and detokenises. llama.cpp allows this from any thread."""
+
+    def __init__(self, model: ctypes.c_void_p) -> None:
+        self._vocab = lib.llama_model_get_vocab(model)
+        self.size = int(lib.llama_vocab_n_tokens(self._vocab))
+        self.bos = self._id(lib.llama_vocab_bos)
+        self.eos = self._id(lib.llama_vocab_eos)
+        self.add_bos = bool(lib.llama_vocab_get_add_bos(self._vocab))
+        self._pieces: dict[int, bytes] = {}
+
+    def _id(self, get: object) -> int | None:
+        token = int(get(self._vocab))  # type: ignore[operator]
+        return token if token >= 0 else None
+
+    def tokenize(self, text: str, special: bool) -> list[int]:
+        """Token ids of `text`, without BOS or EOS. `special`: spellings of control tokens parse."""
+        try:
+            raw = text.encode("utf-8")
+        except UnicodeEncodeError as error:
+            raise LlmrunError(
+                INVALID_REQUEST, f"the text holds {text[error.start]!r}, half of a surrogate pair", hint="send valid Unicode"
+            ) from None
+        room = len(raw) + 8
+        while True:
+            ids = (ctypes.c_int32 * room)()
+            count = lib.llama_tokenize(self._vocab, raw, len(raw), ids, room, False, special)
+            if count >= 0:
+                return ids[:count]
+            room = -count
+
+    def piece(self, token: int) -> bytes:
+        """The bytes of a token, which may hold part of a character; a control token's are empty."""
+        piece = self._pieces.get(token)
+        if piece is None:
+            piece = self._pieces[token] = self._render(token, special=False)
+        return piece
+
+    def detokenize(self, tokens: Sequence[int], special: bool = True) -> bytes:
+        """The bytes of `tokens`, with the spellings of control tokens where `special`."""
+        return b"".join(self._render(token, special) for token in tokens)
+
+    def _render(self, token: int, special: bool) -> bytes:
+        room = 64
+        while True:
+            buffer = ctypes.create_string_buffer(room)
+            count = lib.llama_token_to_piece(self._vocab, token, buffer, room, 0, special)
+            if count >= 0:
+                return buffer.raw[:count]
+            room = -count
+
+    def text(self, token: int) -> str:
+        """A token's entry as the vocabulary spells it (control tokens read `<|im_end|>`)."""
+        return bytes(lib.llama_vocab_get_text(self._vocab, token) or b"").decode("utf-8", "replace")
+
+    def is_eog(self, token: int) -> bool:
+        """Whether the token ends a generation."""
+        return token in self.eog_tokens
+
+    @functools.cached_property
+    def eog_tokens(self) -> frozenset[int]:
+        """Every token that ends a generation."""
+        return frozenset(i for i in range(self.size) if lib.llama_vocab_is_eog(self._vocab, i))
+
+    @functools.cached_property
+    def _attributes(self) -> dict[int, int]:
+        attributes = {i: int(lib.llama_vocab_get_attr(self._vocab, i)) for i in range(self.size)}
+        return {i: attr for i, attr in attributes.items() if attr & (_CONTROL | _UNKNOWN)}
+
+    def control_tokens(self) -> dict[str, int]:
+        """Spelling -> id of every token that only a template may write, never a message."""
+        return {spelling: i for i in self._attributes if (spelling := self.text(i))}
+
+    def strips(self, token: int) -> tuple[bool, bool]:
+        """Whether a control token swallows the white space to its left, to its right."""
+        attributes = self._attributes.get(token, 0)
+        return bool(attributes & _LSTRIP), bool(attributes & _RSTRIP)
