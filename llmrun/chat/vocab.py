@@ -1,0 +1,48 @@
+"""What chat needs of a model's vocabulary, as an interface. Native code lives behind it, not here."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Protocol
+
+
+class Vocab(Protocol):
+    """A vocabulary as `llama_tokenize` knows it. Every id is in `range(size)`."""
+
+    @property
+    def size(self) -> int:
+        """Number of tokens."""
+
+    @property
+    def bos(self) -> int | None:
+        """The token a text begins with, if the model has one."""
+
+    @property
+    def eos(self) -> int | None:
+        """The token a text ends with, if the model has one."""
+
+    @property
+    def add_bos(self) -> bool:
+        """Whether the model wants `bos` in front of every prompt."""
+
+    def control_tokens(self) -> Mapping[str, int]:
+        """Spelling -> id of the tokens with attribute CONTROL or UNKNOWN (`<|im_end|>`, `</s>`)."""
+
+    def user_defined_tokens(self) -> Mapping[str, int]:
+        """Spelling -> id of the tokens with attribute USER_DEFINED.
+
+        llama.cpp finds them in any text, special or not. Some are markup that only a template should
+        write (`<|START_OF_TURN_TOKEN|>`, `<|channel|>`, `<tool_call>`), others plain text (runs of spaces).
+        """
+
+    def strips(self, token: int) -> tuple[bool, bool]:
+        """Whether a token of either kind swallows the white space to its left, to its right."""
+
+    def text(self, token: int) -> str:
+        """The token's spelling in the vocabulary."""
+
+    def tokenize(self, text: str, special: bool) -> list[int]:
+        """Token ids of `text`, without BOS or EOS. `special`: spellings of control tokens parse.
+
+        LlmrunError INVALID_REQUEST where `text` is no valid Unicode.
+        """
