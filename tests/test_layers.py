@@ -121,10 +121,14 @@ def layer(path: Path) -> str:
     return path.relative_to(ROOT / "llmrun").with_suffix("").parts[0]
 
 
+def may_import(path: Path) -> set[str]:
+    return MAY_IMPORT.get(layer(path), set())
+
+
 def is_allowed(path: Path, target: str) -> bool:
     _, _, inner = target.partition(".")
     package = inner.partition(".")[0]
-    allowed = MAY_IMPORT.get(layer(path), set())
+    allowed = may_import(path)
     return package in {"", layer(path)} | allowed or any(
         inner == module or inner.startswith(f"{module}.") for module in allowed
     )
@@ -132,7 +136,7 @@ def is_allowed(path: Path, target: str) -> bool:
 
 def test_imports_within_llmrun_point_downwards() -> None:
     wrong = [
-        f"{found}; {layer(path)} may import: {', '.join(sorted(MAY_IMPORT.get(layer(path), set()))) or 'nothing'}"
+        f"{found}; {layer(path)} may import: {', '.join(sorted(may_import(path))) or 'nothing'}"
         for path in SOURCES
         for found in imports(path)
         if found.target.partition(".")[0] == "llmrun" and not is_allowed(path, found.target)

@@ -1,0 +1,64 @@
+"""Facts about the project that are written in more than one place agree."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+import zipfile
+from datetime import date
+from pathlib import Path
+
+import pytest
+
+import llmrun
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+def run(*command: str) -> subprocess.CompletedProcess[str]:
+    """A Python program from the root of the checkout, with this checkout's llmrun first on its path."""
+    return subprocess.run(
+        [sys.executable, *command],
+        cwd=ROOT,
+        env=os.environ | {"PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        timeout=100,
+        check=False,
+    )
+
+
+def test_changelog_newest_heading_is_this_version() -> None:
+    headings = re.findall(r"^## \[(.+?)\] - (.+)$", (ROOT / "CHANGELOG.md").read_text("utf-8"), re.MULTILINE)
+    version, day = headings[0]
+    assert version == llmrun.__version__
+    assert day == "Unreleased" or date.fromisoformat(day)
+
+
+def test_wheel_holds_package_modelfiles_and_licence(tmp_path: Path) -> None:
+    built = run("-m", "hatchling", "build", "-t", "wheel", "-d", str(tmp_path))
+    assert built.returncode == 0, built.stdout + built.stderr
+    (wheel,) = tmp_path.glob("*.whl")
+    names = set(zipfile.ZipFile(wheel).namelist())
+    sources = {path.relative_to(ROOT).as_posix() for path in (ROOT / "llmrun").rglob("*.py")}
+    modelfiles = {f"llmrun/modelfiles/{path.name}" for path in (ROOT / "modelfiles").iterdir()}
+    assert modelfiles
+    assert sources | modelfiles <= names
+    assert not [name for name in names if name.startswith(("tests/", "scripts/", "docs/"))]
+    assert f"llmrun-{llmrun.__version__}.dist-info/licenses/LICENSE" in names
+
+
+@pytest.mark.parametrize("script", ["scripts/quickstart", "scripts/test", "scripts/check", ".ci/run"])
+def test_script_is_executable_posix_shell(script: str) -> None:
+    path = ROOT / script
+    assert os.access(path, os.X_OK)
+    assert path.read_text("utf-8").startswith("#!/bin/sh\n")
+    checked = subprocess.run(["sh", "-n", path], capture_output=True, text=True, timeout=10, check=False)
+    assert checked.returncode == 0, checked.stderr
+
+
+def test_documents_match_the_code() -> None:
+    checked = run("scripts/docs.py", "--check")
+    assert checked.returncode == 0, checked.stderr
