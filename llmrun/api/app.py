@@ -1,0 +1,65 @@
+"""The app: every part made once and put together. Knows no sockets and no processes."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable
+
+from fastapi import FastAPI
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+
+import llmrun
+from llmrun.api.boundary import Boundary
+from llmrun.api.control import control_routes
+from llmrun.api.guard import Guard
+from llmrun.api.inflight import InFlight
+from llmrun.api.metrics import Metrics
+from llmrun.api.openai.errors import error_body
+from llmrun.api.openai.routes import openai_routes
+from llmrun.api.pages import describe, page_routes
+from llmrun.api.ports import Service
+from llmrun.config import Settings
+from llmrun.errors import METHOD_NOT_ALLOWED, NOT_FOUND, LlmrunError
+
+
+def create_app(
+    service: Service,
+    settings: Settings,
+    on_shutdown: Callable[[], None],
+    in_flight: InFlight | None = None,
+) -> FastAPI:
+    """The app over a running service, which stays the caller's to start and close.
+
+    on_shutdown  called when a client asks the daemon to end
+    in_flight    the answers being made, for a caller that wants to end them at shutdown
+    """
+    in_flight = in_flight or InFlight()
+    metrics = Metrics(service)
+    app = FastAPI(
+        title="llmrun", version=llmrun.__version__, docs_url=None, redoc_url=None, redirect_slashes=False
+    )
+    app.include_router(openai_routes(service, in_flight))
+    app.include_router(control_routes(service, metrics, on_shutdown))
+    app.include_router(page_routes(app))
+    app.add_exception_handler(HTTPException, _no_route)
+    app.add_middleware(Boundary, guard=Guard(settings), metrics=metrics, error_body=error_body)
+    described = describe(app)
+    app.openapi = lambda: described  # type: ignore[method-assign]
+    return app
+
+
+async def _no_route(request: Request, error: Exception) -> Response:
+    """What the router says where no route fits, as an error of ours."""
+    assert isinstance(error, HTTPException)
+    path, method = request.url.path[:200], request.method
+    if error.status_code == 405:
+        allow = (error.headers or {}).get("Allow", "")
+        raise LlmrunError(
+            METHOD_NOT_ALLOWED, f"{path} does not take {method}", hint=f"use {allow}", allow=allow
+        )
+    paths = [path for route in request.app.routes if (path := getattr(route, "path", ""))]
+    near = difflib.get_close_matches(path, paths, n=2)
+    hint = f"did you mean {' or '.join(near)}?" if near else "the routes are listed at /docs"
+    raise LlmrunError(NOT_FOUND, f"there is no route {path}", hint=hint)

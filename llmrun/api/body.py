@@ -1,0 +1,75 @@
+"""A request's bytes in, a JSON object out; whatever is wrong with the bytes is said in words.
+
+Knows nothing of fields. Only `application/json` is read: what a page of another site can send without
+asking first (a form, `text/plain`, no type at all) must not run a model.
+"""
+
+from __future__ import annotations
+
+import msgspec
+from starlette.requests import Request
+
+from llmrun.errors import INVALID_REQUEST, TOO_LARGE, UNSUPPORTED_MEDIA, LlmrunError
+
+MAX_BODY = 16 * 1024 * 1024
+"""Bytes. Four times the text of a million-token context; bodies carry no media."""
+
+
+def check_media_type(content_type: str, content_encoding: str) -> None:
+    """Raise UNSUPPORTED_MEDIA unless the two headers announce plain UTF-8 JSON."""
+    media_type, *parameters = (part.strip().lower() for part in content_type.split(";"))
+    if media_type != "application/json":
+        given = f"Content-Type is {media_type!r}" if media_type else "Content-Type is missing"
+        raise LlmrunError(UNSUPPORTED_MEDIA, given, hint="send Content-Type: application/json")
+    for parameter in parameters:
+        name, _, value = parameter.partition("=")
+        if name.strip() == "charset" and value.strip().strip('"') not in ("utf-8", "utf8", "us-ascii"):
+            raise LlmrunError(UNSUPPORTED_MEDIA, f"the charset {value} is not read", hint="send UTF-8")
+    if content_encoding.strip().lower() not in ("", "identity"):
+        raise LlmrunError(
+            UNSUPPORTED_MEDIA,
+            f"Content-Encoding {content_encoding!r} is not read",
+            hint="send the body uncompressed",
+        )
+
+
+def decode_object(raw: bytes) -> dict[str, object]:
+    """The JSON object that `raw` holds; INVALID_REQUEST where it holds anything else.
+
+    Strict JSON: no NaN or Infinity, no lone surrogates, no number past a double's range.
+    """
+    if not raw.strip():
+        raise LlmrunError(INVALID_REQUEST, "the body is empty", hint="send a JSON object")
+    try:
+        value = msgspec.json.decode(raw)
+    except RecursionError:
+        raise LlmrunError(INVALID_REQUEST, "the body is nested too deeply") from None
+    except msgspec.DecodeError as error:
+        raise LlmrunError(INVALID_REQUEST, f"the body is not valid JSON: {error}") from None
+    if not isinstance(value, dict):
+        raise LlmrunError(INVALID_REQUEST, "the body should be a JSON object", hint='such as {"model": …}')
+    return value
+
+
+async def read_object(request: Request) -> dict[str, object]:
+    """The JSON object in the request's body, of at most `MAX_BODY` bytes.
+
+    Raises starlette's ClientDisconnect where the client leaves before all of it came.
+    """
+    headers = request.headers
+    check_media_type(headers.get("content-type", ""), headers.get("content-encoding", ""))
+    announced = headers.get("content-length", "")
+    if announced.isdecimal() and int(announced) > MAX_BODY:
+        raise _too_large()
+    raw = bytearray()
+    async for piece in request.stream():
+        raw += piece
+        if len(raw) > MAX_BODY:
+            raise _too_large()
+    return decode_object(bytes(raw))
+
+
+def _too_large() -> LlmrunError:
+    return LlmrunError(
+        TOO_LARGE, f"the body is larger than {MAX_BODY // 2**20} MiB", hint="send less at once"
+    )

@@ -1,0 +1,116 @@
+"""The outermost layer: names each request, lets it pass the guard, and turns every error into a reply.
+
+A client never sees a traceback; what nobody foresaw is logged with the request's id and answered with
+that id. Prompts are not logged.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+import secrets
+from collections.abc import Callable
+
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.requests import ClientDisconnect
+from starlette.responses import JSONResponse, Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from llmrun.api.guard import Guard
+from llmrun.api.inflight import ClientGone
+from llmrun.api.metrics import Metrics
+from llmrun.errors import INTERNAL, LlmrunError
+
+log = logging.getLogger(__name__)
+
+RETRY_AFTER = 1
+"""Seconds, for errors that do not say."""
+
+
+def as_known(error: Exception, request_id: str) -> LlmrunError:
+    """`error` as one of ours; a stranger is logged and becomes an internal error that names the request."""
+    if isinstance(error, LlmrunError):
+        return error
+    log.error("%s: unexpected %s", request_id, type(error).__name__, exc_info=error)
+    return LlmrunError(INTERNAL, f"something unexpected went wrong with request {request_id}")
+
+
+class Boundary:
+    """ASGI middleware. `error_body` is the dialect's shape of an error."""
+
+    def __init__(
+        self,
+        app: ASGIApp,
+        guard: Guard,
+        metrics: Metrics,
+        error_body: Callable[[LlmrunError], dict[str, object]],
+    ) -> None:
+        self._app = app
+        self._guard = guard
+        self._metrics = metrics
+        self._error_body = error_body
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        request_id = f"req_{secrets.token_hex(12)}"
+        scope.setdefault("state", {})["request_id"] = request_id
+        headers = Headers(scope=scope)
+        shared = {"x-request-id": request_id, **self._cors(headers)}
+        began = False
+
+        async def send_named(message: Message) -> None:
+            nonlocal began
+            if message["type"] == "http.response.start":
+                began = True
+                MutableHeaders(scope=message).update(shared)
+                route = getattr(scope.get("route"), "path", "unknown")
+                self._metrics.responded(route, message["status"])
+            await send(message)
+
+        try:
+            self._guard.check(scope["path"], headers)
+            if _is_preflight(scope, headers):
+                await Response(status_code=204, headers=_PREFLIGHT)(scope, receive, send_named)
+            else:
+                await self._app(scope, receive, send_named)
+        except (ClientGone, ClientDisconnect):
+            log.info("%s: the client hung up", request_id)
+        except Exception as error:
+            known = as_known(error, request_id)
+            if began:  # the connection is cut, which is all that is left to say
+                raise
+            await self._response(known)(scope, receive, send_named)
+
+    def _cors(self, headers: Headers) -> dict[str, str]:
+        origin = headers.get("origin")
+        if origin is None or not self._guard.allows_origin(origin, headers.get("host", "")):
+            return {}
+        return {
+            "access-control-allow-origin": origin,
+            "access-control-expose-headers": "x-request-id, retry-after",
+            "vary": "origin",
+        }
+
+    def _response(self, error: LlmrunError) -> Response:
+        headers = {}
+        if error.kind.status == 503:
+            headers["retry-after"] = str(math.ceil(error.details.get("retry_after", RETRY_AFTER)))
+        elif error.kind.status == 401:
+            headers["www-authenticate"] = "Bearer"
+        elif allow := error.details.get("allow"):
+            headers["allow"] = allow
+        return JSONResponse(self._error_body(error), error.kind.status, headers)
+
+
+_PREFLIGHT = {
+    "access-control-allow-methods": "GET, POST, OPTIONS",
+    "access-control-allow-headers": "authorization, content-type, x-api-key",
+    "access-control-allow-private-network": "true",
+    "access-control-max-age": "600",
+}
+
+
+def _is_preflight(scope: Scope, headers: Headers) -> bool:
+    return scope["method"] == "OPTIONS" and "access-control-request-method" in headers

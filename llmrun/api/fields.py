@@ -1,0 +1,82 @@
+"""Every field of every request body, and whether it is honoured, ignored or refused.
+
+Read off the bodies themselves. `python -m llmrun.api.fields` prints the tables of docs/api.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal, get_args, get_origin
+
+import msgspec
+from pydantic.fields import FieldInfo
+
+from llmrun.api.control import ShutdownBody, StopBody
+from llmrun.api.openai.bodies import ChatBody, CompletionBody
+from llmrun.api.schema import Body, Ignored, Refused
+
+BODIES: dict[str, type[Body]] = {
+    "/v1/chat/completions": ChatBody,
+    "/v1/completions": CompletionBody,
+    "/llmrun/stop": StopBody,
+    "/llmrun/shutdown": ShutdownBody,
+}
+"""By route; all are POST."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """`field` is a path; `N` stands for any place in a list."""
+
+    field: str
+    verdict: Literal["honoured", "ignored", "refused"]
+    note: str
+
+
+def rows(body: type[Body], prefix: str = "") -> Iterator[Row]:
+    """The fields of `body`, each followed by those inside it: honoured ones first, then by name."""
+    found = [(name, info, _row(f"{prefix}{name}", info)) for name, info in body.model_fields.items()]
+    found.sort(key=lambda item: (item[2].verdict, item[0]))
+    for _, info, row in found:
+        yield row
+        for inner, is_list in _bodies_in(info.annotation):
+            yield from rows(inner, f"{row.field}.N." if is_list else f"{row.field}.")
+
+
+def _row(path: str, info: FieldInfo) -> Row:
+    for mark in info.metadata:
+        if isinstance(mark, Ignored):
+            return Row(path, "ignored", mark.why)
+        if isinstance(mark, Refused):
+            unless = "".join(f"; {_json(value)} is accepted" for value in mark.unless)
+            return Row(path, "refused", f"{mark.what}{unless}")
+    required = "required; " if info.is_required() else ""
+    return Row(path, "honoured", f"{required}{info.description}")
+
+
+def _json(value: object) -> str:
+    return f"`{msgspec.json.encode(value).decode()}`"
+
+
+def _bodies_in(annotation: object, is_list: bool = False) -> Iterator[tuple[type[Body], bool]]:
+    """The bodies that a field's type holds, and whether in a list."""
+    if isinstance(annotation, type) and issubclass(annotation, Body):
+        yield annotation, is_list
+    for inner in get_args(annotation):
+        yield from _bodies_in(inner, is_list or get_origin(annotation) is list)
+
+
+def markdown() -> str:
+    """One table a route."""
+    return "\n\n".join(_table(route, body) for route, body in BODIES.items()) + "\n"
+
+
+def _table(route: str, body: type[Body]) -> str:
+    lines = [f"### POST {route}", "", "| field | | |", "| --- | --- | --- |"]
+    lines += [f"| `{row.field}` | {row.verdict} | {row.note} |" for row in rows(body)]
+    return "\n".join(lines)
+
+
+if __name__ == "__main__":
+    print(markdown(), end="")

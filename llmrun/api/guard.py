@@ -1,0 +1,103 @@
+"""Who may talk to the daemon: decided from a request's headers alone, before anything else.
+
+A page of any site can make its reader's browser send requests to 127.0.0.1. Three checks stop it:
+`Host` must be a name of ours (a name that an attacker's DNS points here is not), a foreign `Origin`
+is refused, and bodies must be JSON (`llmrun.api.body`). An API key, where one is set, is wanted too.
+"""
+
+from __future__ import annotations
+
+import hmac
+import ipaddress
+from collections.abc import Mapping
+from urllib.parse import urlsplit
+
+from llmrun.config import Settings
+from llmrun.errors import FORBIDDEN, UNAUTHORIZED, LlmrunError
+
+OPEN_PATHS = frozenset({"/", "/health", "/docs", "/openapi.json"})
+"""Wanted by browsers and probes, and the same for everyone: no key needed."""
+
+
+def is_loopback(host: str) -> bool:
+    """Whether a host name or address (no port, no brackets) can only mean this machine."""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def _is_address(host: str) -> bool:
+    try:
+        ipaddress.ip_address(host)
+    except ValueError:
+        return False
+    return True
+
+
+def _host_of(authority: str) -> str | None:
+    """The host in `HOST[:PORT]`, lower case, without brackets; None where it is malformed."""
+    try:
+        parts = urlsplit(f"//{authority}")
+        _ = parts.port
+    except ValueError:
+        return None
+    if parts.netloc != authority or "@" in authority or not parts.hostname:
+        return None
+    return parts.hostname.removesuffix(".")
+
+
+class Guard:
+    """The checks for one daemon."""
+
+    def __init__(self, settings: Settings) -> None:
+        host = settings.host[0].lower()
+        self._api_key = settings.api_key
+        self._any_origin = "*" in settings.origins
+        self._origins = frozenset(settings.origins)
+        self._names = {host, *(urlsplit(origin).hostname for origin in settings.origins)}
+        self._beyond_loopback = not is_loopback(host)
+
+    def check(self, path: str, headers: Mapping[str, str]) -> None:
+        """LlmrunError unless the request may pass. `headers` has lower-case names."""
+        self._check_host(headers.get("host", ""))
+        origin = headers.get("origin")
+        if origin is not None and not self.allows_origin(origin, headers.get("host", "")):
+            raise LlmrunError(
+                FORBIDDEN,
+                f"the web origin {origin[:100]!r} is not allowed",
+                hint="add it to LLMRUN_ORIGINS if you trust it",
+            )
+        if self._api_key is not None and path not in OPEN_PATHS:
+            self._check_key(headers)
+
+    def allows_origin(self, origin: str, host: str) -> bool:
+        """Whether pages of `origin` may send requests: our own, this machine's, and the settings'."""
+        if self._any_origin or origin in self._origins:
+            return True
+        scheme, _, authority = origin.partition("://")
+        if scheme not in ("http", "https"):
+            return False
+        return authority.lower() == host.lower() or is_loopback(_host_of(authority) or "")
+
+    def _check_host(self, authority: str) -> None:
+        host = _host_of(authority)
+        if host is not None:
+            if is_loopback(host) or host in self._names:
+                return
+            if self._beyond_loopback and _is_address(host):
+                return
+        raise LlmrunError(
+            FORBIDDEN,
+            f"the Host header {authority[:100]!r} does not name this daemon",
+            hint="use its address, or add http://NAME to LLMRUN_ORIGINS",
+        )
+
+    def _check_key(self, headers: Mapping[str, str]) -> None:
+        assert self._api_key is not None
+        scheme, _, given = headers.get("authorization", "").partition(" ")
+        if scheme.lower() != "bearer":
+            given = headers.get("x-api-key", "")
+        if not hmac.compare_digest(given.strip().encode(), self._api_key.encode()):
+            what = "the API key is wrong" if given else "an API key is needed"
+            raise LlmrunError(UNAUTHORIZED, what, hint="send Authorization: Bearer KEY")

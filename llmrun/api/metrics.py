@@ -1,0 +1,108 @@
+"""What `/metrics` shows, in Prometheus' text form. The daemon's counters and its loaded models are read
+when the page is asked for; only times and HTTP responses are gathered here."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
+from prometheus_client.metrics_core import Metric
+from prometheus_client.registry import Collector
+
+from llmrun.api.ports import Service
+from llmrun.types import Finished
+
+_SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300)
+_SECONDS_PER_TOKEN = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5)
+
+
+class Metrics:
+    """One app's numbers, in a registry of their own."""
+
+    def __init__(self, service: Service) -> None:
+        self._registry = CollectorRegistry()
+        self._registry.register(_Daemon(service))
+        self._responses = Counter(
+            "llmrun_http_responses", "HTTP responses", ["route", "status"], registry=self._registry
+        )
+        self._queue = self._histogram("queue", "Arrival to the first computed prompt token", _SECONDS)
+        self._ttft = self._histogram("time_to_first_token", "Arrival to the first token", _SECONDS)
+        self._itl = self._histogram(
+            "inter_token", "Mean time between the tokens of a request", _SECONDS_PER_TOKEN
+        )
+        service.observe(self._ended)
+
+    def responded(self, route: str, status: int) -> None:
+        """An HTTP response began. `route` is a route's template, never what a client wrote."""
+        self._responses.labels(route, str(status)).inc()
+
+    def _ended(self, _model: str, finished: Finished) -> None:
+        timings = finished.timings
+        self._queue.observe(timings.queue_ms / 1000)
+        self._ttft.observe(timings.ttft_ms / 1000)
+        self._itl.observe(timings.itl_ms / 1000)
+
+    def render(self) -> bytes:
+        """The page, in the text format 0.0.4."""
+        return generate_latest(self._registry)
+
+    def _histogram(self, name: str, about: str, buckets: tuple[float, ...]) -> Histogram:
+        return Histogram(f"llmrun_{name}_seconds", about, buckets=buckets, registry=self._registry)
+
+
+_OF_RUNNER: tuple[tuple[str, str], ...] = (
+    ("running", "Sequences being computed"),
+    ("waiting", "Requests that wait inside the runner"),
+    ("kv_total", "Cells of the KV cache"),
+    ("kv_used", "Cells held by running sequences"),
+    ("kv_retained", "Cells kept for later prompts"),
+    ("steps", "Engine steps since the model was loaded"),
+    ("preemptions", "Sequences put aside for want of cells since the model was loaded"),
+    ("decode_tps", "Tokens per second of late, all sequences together"),
+)
+
+
+class _Daemon(Collector):
+    """The daemon's counters, and the latest numbers of each runner."""
+
+    def __init__(self, service: Service) -> None:
+        self._service = service
+
+    def collect(self) -> Iterator[Metric]:
+        counters = self._service.counters
+        requests = CounterMetricFamily(
+            "llmrun_requests", "Generation requests ended, by outcome", labels=["model", "outcome"]
+        )
+        for (model, outcome), count in counters.requests.items():
+            requests.add_metric([model, outcome], count)
+        yield requests
+        yield _by_model("prompt_tokens", "Prompt tokens", counters.prompt_tokens)
+        yield _by_model("cached_tokens", "Prompt tokens not computed again", counters.cached_tokens)
+        yield _by_model("completion_tokens", "Tokens made", counters.completion_tokens)
+        yield _by_model("loads", "Times a model was loaded", counters.loads)
+        yield _by_model("load_failures", "Times a model could not be loaded", counters.load_failures)
+        yield _by_model("runner_deaths", "Times a loaded model's process died", counters.deaths)
+        waiting = "Requests that wait for a runner to load or to have room"
+        yield GaugeMetricFamily("llmrun_waiting", waiting, value=self._service.waiting)
+        yield from self._runners()
+
+    def _runners(self) -> Iterator[Metric]:
+        loaded = self._service.loaded()
+        in_flight = GaugeMetricFamily("llmrun_model_in_flight", "Requests a model has", labels=["model"])
+        for model in loaded:
+            in_flight.add_metric([model.name], model.in_flight)
+        yield in_flight
+        for name, about in _OF_RUNNER:
+            gauge = GaugeMetricFamily(f"llmrun_model_{name}", about, labels=["model"])
+            for model in loaded:
+                if model.stats:
+                    gauge.add_metric([model.name], getattr(model.stats, name))
+            yield gauge
+
+
+def _by_model(name: str, about: str, counts: Mapping[str, int]) -> Metric:
+    family = CounterMetricFamily(f"llmrun_{name}", about, labels=["model"])
+    for model, count in counts.items():
+        family.add_metric([model], count)
+    return family

@@ -1,0 +1,97 @@
+"""`/v1/completions`, a pure pair: body in, one request a prompt out; events in, reply or stream out."""
+
+from __future__ import annotations
+
+from llmrun.api.openai.bodies import CompletionBody
+from llmrun.api.openai.logprobs import LegacyLogprobs
+from llmrun.api.openai.reply import ChunkStream, Head, Json, Tally
+from llmrun.types import Event, Finished, GenerateRequest, Stopped, Text, TokenLogprob
+
+
+def to_requests(body: CompletionBody, request_id: str) -> list[GenerateRequest]:
+    """One request for each prompt, in order."""
+    one = len(body.prompt) == 1
+    return [
+        GenerateRequest(
+            id=request_id if one else f"{request_id}-{number}",
+            model=body.model,
+            prompt=prompt,
+            options=body.options(body.max_tokens),
+            logit_bias=body.logit_bias or {},
+            n=body.n or 1,
+            logprobs=body.logprobs,
+            echo=bool(body.echo),
+        )
+        for number, prompt in enumerate(body.prompt)
+    ]
+
+
+class CompletionReply:
+    """The whole reply, folded from the events of all its requests."""
+
+    def __init__(self, head: Head, body: CompletionBody) -> None:
+        self._head = head.fields("text_completion")
+        self._n = body.n or 1
+        self._wants_logprobs = body.logprobs is not None
+        count = self._n * len(body.prompt)
+        self._text: list[list[str]] = [[] for _ in range(count)]
+        self._logprobs: list[list[TokenLogprob]] = [[] for _ in range(count)]
+        self._reasons = [""] * count
+        self._tally = Tally()
+
+    def add(self, request: int, event: Event) -> None:
+        if isinstance(event, Text):
+            choice = request * self._n + event.index
+            self._text[choice].append(event.text)
+            self._logprobs[choice].extend(event.logprobs)
+        elif isinstance(event, Stopped):
+            self._reasons[request * self._n + event.index] = event.reason
+        elif isinstance(event, Finished):
+            self._tally.add(event)
+
+    def body(self) -> Json:
+        choices = [
+            _choice(
+                index,
+                "".join(self._text[index]),
+                LegacyLogprobs().take(self._logprobs[index]) if self._wants_logprobs else None,
+                self._reasons[index],
+            )
+            for index in range(len(self._text))
+        ]
+        usage, timings = self._tally.usage(), self._tally.timings()
+        return {**self._head, "choices": choices, "usage": usage, "timings": timings}
+
+
+class CompletionStream:
+    """The same reply as chunks, one choice each. Each call returns the bytes to send, often none."""
+
+    def __init__(self, head: Head, body: CompletionBody) -> None:
+        self._chunks = ChunkStream(head.fields("text_completion"), body.wants_usage)
+        self._n = body.n or 1
+        count = self._n * len(body.prompt)
+        self._logprobs = [LegacyLogprobs() for _ in range(count)] if body.logprobs is not None else None
+
+    def event(self, request: int, event: Event) -> bytes:
+        if isinstance(event, Text):
+            return self._text(request * self._n + event.index, event)
+        if isinstance(event, Stopped):
+            return self._chunks.hold(_choice(request * self._n + event.index, "", None, event.reason))
+        if isinstance(event, Finished):
+            self._chunks.finished(event)
+        return b""
+
+    def end(self) -> bytes:
+        return self._chunks.end()
+
+    def _text(self, choice: int, event: Text) -> bytes:
+        logprobs = None
+        if self._logprobs and event.logprobs:
+            logprobs = self._logprobs[choice].take(event.logprobs)
+        elif not event.text:
+            return b""
+        return self._chunks.chunk(_choice(choice, event.text, logprobs))
+
+
+def _choice(index: int, text: str, logprobs: Json | None, reason: str | None = None) -> Json:
+    return {"index": index, "text": text, "logprobs": logprobs, "finish_reason": reason}

@@ -1,0 +1,26 @@
+"""An error in OpenAI's shape."""
+
+from __future__ import annotations
+
+from llmrun.api import sse
+from llmrun.errors import LlmrunError
+
+Json = dict[str, object]
+
+
+def error_body(error: LlmrunError) -> Json:
+    """`{"error": …}` as OpenAI's clients read it; `details` (ours) holds the numbers of the error."""
+    inner: Json = {
+        "message": str(error),
+        "type": "invalid_request_error" if error.kind.status < 500 else "server_error",
+        "param": error.field,
+        "code": error.kind.code,
+    }
+    if error.details:
+        inner["details"] = error.details
+    return {"error": inner}
+
+
+def error_event(error: LlmrunError) -> bytes:
+    """The same as the last event of a stream that broke; no `[DONE]` follows."""
+    return sse.event(error_body(error))

@@ -1,0 +1,73 @@
+"""Log probabilities in OpenAI's two shapes: a list of records (chat), parallel lists (completions).
+
+A token may hold part of a character. Its text is then written with escapes such as `\\xf0\\x9f`, never
+with U+FFFD; the chat shape carries the bytes beside it.
+"""
+
+from __future__ import annotations
+
+import codecs
+from collections.abc import Iterable
+
+from llmrun.types import TokenLogprob, TopLogprob
+
+LEAST = -9999.0
+"""What OpenAI writes for a token that is all but impossible; JSON has no minus infinity."""
+
+Json = dict[str, object]
+
+
+def _token_text(raw: bytes) -> str:
+    return raw.decode("utf-8", "backslashreplace")
+
+
+def _legacy_text(raw: bytes) -> str:
+    text = _token_text(raw)
+    return text if text.encode() == raw else f"bytes:{text}"
+
+
+def _record(token: TokenLogprob | TopLogprob) -> Json:
+    return {
+        "token": _token_text(token.raw),
+        "logprob": max(token.logprob, LEAST),
+        "bytes": list(token.raw),
+    }
+
+
+def chat_logprobs(tokens: Iterable[TokenLogprob]) -> list[Json]:
+    """The records of `choices[].logprobs.content`."""
+    return [{**_record(token), "top_logprobs": [_record(top) for top in token.top]} for token in tokens]
+
+
+class LegacyLogprobs:
+    """The `logprobs` of one choice of a completion, over its whole stream.
+
+    `text_offset` counts the characters of the choice's text in front of each token.
+    """
+
+    def __init__(self) -> None:
+        self._offset = 0
+        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
+
+    def take(self, tokens: Iterable[TokenLogprob]) -> Json:
+        """The parallel lists for the next tokens."""
+        tokens = list(tokens)
+        offsets = []
+        for token in tokens:
+            offsets.append(self._offset)
+            self._offset += len(self._decoder.decode(token.raw))
+        return {
+            "tokens": [_legacy_text(token.raw) for token in tokens],
+            "token_logprobs": [max(token.logprob, LEAST) for token in tokens],
+            "top_logprobs": [self._top(token) for token in tokens],
+            "text_offset": offsets,
+        }
+
+    @staticmethod
+    def _top(token: TokenLogprob) -> dict[str, float] | None:
+        """The likeliest alternatives and the token itself; None where no alternatives were asked for."""
+        if not token.top:
+            return None
+        top = {_legacy_text(other.raw): max(other.logprob, LEAST) for other in token.top}
+        top.setdefault(_legacy_text(token.raw), max(token.logprob, LEAST))
+        return top

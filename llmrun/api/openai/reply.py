@@ -1,0 +1,109 @@
+"""What the replies of both generation routes have in common: the head, the usage, the timings."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import msgspec
+
+import llmrun
+from llmrun.api import sse
+from llmrun.types import Finished, Timings, Usage
+
+Json = dict[str, object]
+
+FINGERPRINT = f"fp_llmrun_{llmrun.__version__}"
+DONE = b"data: [DONE]\n\n"
+
+
+@dataclass(frozen=True)
+class Head:
+    """The reply's own name. `created` is in unix seconds."""
+
+    id: str
+    created: int
+    model: str
+
+    def fields(self, kind: str) -> Json:
+        """The first fields of a reply or chunk of that `object` kind."""
+        return {
+            "id": self.id,
+            "object": kind,
+            "created": self.created,
+            "model": self.model,
+            "system_fingerprint": FINGERPRINT,
+        }
+
+
+class Tally:
+    """Usage and timings over the requests that make one reply.
+
+    Tokens are summed. Of each time the longest counts: the requests run beside one another.
+    """
+
+    def __init__(self) -> None:
+        self._usage: list[Usage] = []
+        self._timings: list[Timings] = []
+
+    def add(self, finished: Finished) -> None:
+        self._usage.append(finished.usage)
+        self._timings.append(finished.timings)
+
+    def usage(self) -> Json:
+        prompt = sum(usage.prompt for usage in self._usage)
+        completion = sum(usage.completion for usage in self._usage)
+        return {
+            "prompt_tokens": prompt,
+            "completion_tokens": completion,
+            "total_tokens": prompt + completion,
+            "prompt_tokens_details": {"cached_tokens": sum(usage.cached for usage in self._usage)},
+        }
+
+    def timings(self) -> dict[str, float]:
+        names = Timings.__struct_fields__
+        return {name: max(getattr(timings, name) for timings in self._timings) for name in names}
+
+
+class ChunkStream:
+    """The end of a stream, the same for both routes.
+
+    The timings belong on the last chunk, which is known to be the last only when all is finished: so
+    a chunk with a finish reason waits for what comes after it. If that is an error, it is not sent.
+    """
+
+    def __init__(self, head: Json, wants_usage: bool) -> None:
+        self._head = {**head, "choices": [], "usage": None} if wants_usage else {**head, "choices": []}
+        self._wants_usage = wants_usage
+        self._tally = Tally()
+        self._held: Json | None = None
+
+    def chunk(self, choice: Json) -> bytes:
+        """A chunk with this one choice, behind the one that waited, if any."""
+        return self._release() + sse.event({**self._head, "choices": [choice]})
+
+    def hold(self, choice: Json) -> bytes:
+        """Keep back a chunk that ends a choice; the bytes of the one that waited before it."""
+        before = self._release()
+        self._held = {**self._head, "choices": [choice]}
+        return before
+
+    def finished(self, event: Finished) -> None:
+        self._tally.add(event)
+
+    def end(self) -> bytes:
+        """The last bytes of a stream that went well."""
+        last: Json = {"timings": self._tally.timings()}
+        if self._wants_usage:
+            last = {**self._head, "usage": self._tally.usage(), **last}
+            return self._release() + sse.event(last) + DONE
+        held, self._held = self._held or self._head, None
+        return sse.event({**held, **last}) + DONE
+
+    def _release(self) -> bytes:
+        held, self._held = self._held, None
+        return sse.event(held) if held else b""
+
+
+def encode(body: Json) -> bytes:
+    """A whole reply as JSON."""
+    return msgspec.json.encode(body)

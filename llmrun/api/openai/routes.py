@@ -1,0 +1,82 @@
+"""The OpenAI routes: read the body, ask the daemon, send the reply."""
+
+from __future__ import annotations
+
+import difflib
+import time
+from collections.abc import Sequence
+
+from fastapi import APIRouter
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+
+from llmrun.api.answers import answers
+from llmrun.api.body import read_object
+from llmrun.api.delivery import Encoder, EventStream, Fold, whole
+from llmrun.api.inflight import InFlight
+from llmrun.api.openai.bodies import ChatBody, CompletionBody, Sampling
+from llmrun.api.openai.chat import ChatReply, ChatStream, to_request
+from llmrun.api.openai.completions import CompletionReply, CompletionStream, to_requests
+from llmrun.api.openai.errors import error_event
+from llmrun.api.openai.models import model_card, model_list
+from llmrun.api.openai.reply import Head, encode
+from llmrun.api.ports import Service
+from llmrun.api.schema import takes
+from llmrun.errors import UNKNOWN_MODEL, LlmrunError
+from llmrun.types import GenerateRequest
+
+
+def openai_routes(service: Service, in_flight: InFlight) -> APIRouter:
+    """The routes, bound to one app's parts."""
+    router = APIRouter(tags=["OpenAI"])
+
+    async def reply(
+        request: Request, body: Sampling, requests: Sequence[GenerateRequest], fold: Fold, encoder: Encoder
+    ) -> Response:
+        events = answers(service, requests)
+        if body.stream:
+            return EventStream(in_flight, events, encoder, error_event)
+        whole_reply = await whole(request, in_flight, events, fold)
+        return Response(encode(whole_reply), media_type="application/json")
+
+    @router.post("/v1/chat/completions", openapi_extra=takes(ChatBody))
+    async def create_chat_completion(request: Request) -> Response:
+        """The next turn of a conversation, through the model's chat template."""
+        body = ChatBody.parse(await read_object(request))
+        request_id, head = _name(request, "chatcmpl", body)
+        asked = [to_request(body, request_id)]
+        return await reply(request, body, asked, ChatReply(head, body), ChatStream(head, body))
+
+    @router.post("/v1/completions", openapi_extra=takes(CompletionBody))
+    async def create_completion(request: Request) -> Response:
+        """The continuation of one or more raw prompts, with no template around them."""
+        body = CompletionBody.parse(await read_object(request))
+        request_id, head = _name(request, "cmpl", body)
+        asked = to_requests(body, request_id)
+        return await reply(request, body, asked, CompletionReply(head, body), CompletionStream(head, body))
+
+    @router.get("/v1/models")
+    async def list_models() -> Response:
+        """The models on disk; `meta` says how one is loaded."""
+        return JSONResponse(model_list(await service.models(), service.loaded()))
+
+    @router.get("/v1/models/{name:path}")
+    async def retrieve_model(name: str) -> Response:
+        """One model on disk."""
+        models = {model.name: model for model in await service.models()}
+        if name not in models:
+            near = difflib.get_close_matches(name, models, n=3)
+            known = f" (known: {', '.join(near)})" if near else ""
+            raise LlmrunError(
+                UNKNOWN_MODEL, f"there is no model {name!r}{known}", hint=f"llmrun pull {name}", field="model"
+            )
+        return JSONResponse(model_card(models[name], service.loaded()))
+
+    return router
+
+
+def _name(request: Request, prefix: str, body: Sampling) -> tuple[str, Head]:
+    """The request's id, which goes down and into the log, and the reply's head, which shows it."""
+    request_id: str = request.state.request_id
+    reply_id = f"{prefix}-{request_id.removeprefix('req_')}"
+    return request_id, Head(reply_id, int(time.time()), body.model)

@@ -1,0 +1,41 @@
+"""What the API needs of the daemon, and nothing more of it: `llmrun.daemon.service.Service` in short."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Callable, Sequence
+from typing import TYPE_CHECKING, Protocol
+
+from llmrun.types import Event, Finished, GenerateRequest
+
+if TYPE_CHECKING:
+    from llmrun.daemon.counters import Counters
+    from llmrun.daemon.pool import LoadedModel
+    from llmrun.store import StoredModel
+
+
+class Service(Protocol):
+    """The daemon's front, used from its event loop alone."""
+
+    counters: Counters
+
+    @property
+    def waiting(self) -> int:
+        """Requests that wait for a runner."""
+
+    def observe(self, observer: Callable[[str, Finished], None]) -> None:
+        """Have `observer` called, with the model's name, for every request that ends well."""
+
+    def generate(self, request: GenerateRequest) -> AsyncGenerator[Event, None]:
+        """The events of one request. Ends in exactly one `Finished` or `Failed`, or raises LlmrunError.
+
+        Closing the generator cancels the request, also while it is queued or its model is loading.
+        """
+
+    async def models(self) -> Sequence[StoredModel]:
+        """All models on disk."""
+
+    def loaded(self) -> Sequence[LoadedModel]:
+        """The models in memory now."""
+
+    async def stop(self, name: str | None) -> Sequence[str]:
+        """Unload a model (None: all). Returns the names that were unloaded."""

@@ -1,0 +1,145 @@
+"""What every request body is checked against, and how a failed check is put into words.
+
+A dialect's bodies derive from `Body`. Each field there is one of three, and the field itself says
+which: honoured (the plain ones), `Ignored` (checked for its type, without effect on the answer) or
+`Refused` (known to the dialect, would change the answer, not built). A name in none of them is an
+error. The tables in docs/api.md are read off the same declarations (`llmrun.api.fields`).
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
+from pydantic_core import CoreSchema, ErrorDetails, PydanticCustomError, core_schema
+from typing_extensions import Self
+
+from llmrun.errors import INVALID_REQUEST, UNSUPPORTED_FIELD, LlmrunError
+
+UNSUPPORTED = "unsupported"
+WRONG = "wrong"
+MAX_NAME = 200  # characters of a field's path in an error; names come from the request
+
+
+@dataclass(frozen=True)
+class Ignored:
+    """Marks a field that is accepted and has no effect; `why` that is harmless."""
+
+    why: str
+
+
+@dataclass(frozen=True)
+class Refused:
+    """Marks a field that is refused, unless it is null or one of `unless` (values that ask for nothing).
+
+    what  what the field asks for, worded to follow "asks for"
+    """
+
+    what: str
+    unless: tuple[object, ...] = ()
+
+    def __get_pydantic_core_schema__(self, source: object, handler: object) -> CoreSchema:
+        return core_schema.no_info_plain_validator_function(self._check)
+
+    def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: object) -> dict[str, Any]:
+        return {"enum": [None, *self.unless], "description": f"Refused: {self.what}."}
+
+    def _check(self, value: object) -> None:
+        if value is not None and not any(type(value) is type(v) and value == v for v in self.unless):
+            raise unsupported(self.what)
+
+
+def unsupported(what: str, field: str = "", hint: str = "leave the field out") -> PydanticCustomError:
+    """The error of a value that asks for `what`, which is not built; `field`: below the thing checked."""
+    return PydanticCustomError(UNSUPPORTED, "asks for {what}, which is not supported yet", locals())
+
+
+def wrong(message: str, field: str = "", hint: str = "") -> PydanticCustomError:
+    """The error of a value; `message` follows its name. `field`: below the thing checked."""
+    return PydanticCustomError(WRONG, "{message}", locals())
+
+
+class Body(BaseModel):
+    """A JSON object of a request: strict types, no unknown names, null the same as absent."""
+
+    model_config = ConfigDict(strict=True, frozen=True)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _known_names(cls, value: object) -> object:
+        if isinstance(value, dict):
+            for name in value:
+                if name not in cls.model_fields:
+                    near = difflib.get_close_matches(name, cls.model_fields, n=1)
+                    hint = f"did you mean {near[0]!r}?" if near else "the known fields are listed at /docs"
+                    raise wrong("is not a known field", name, hint)
+        return value
+
+    @classmethod
+    def parse(cls, value: object) -> Self:
+        """`value` as this body; INVALID_REQUEST or UNSUPPORTED_FIELD, naming the field, where it is none."""
+        try:
+            return cls.model_validate(value)
+        except ValidationError as error:
+            raise worded(error.errors(include_url=False)) from None
+
+
+# pydantic's words for these, "Input should be a valid integer", are a programmer's.
+_SHOULD = {
+    "string_type": "should be a string",
+    "int_type": "should be a whole number",
+    "float_type": "should be a number",
+    "bool_type": "should be true or false",
+    "list_type": "should be a list",
+    "dict_type": "should be an object",
+    "model_type": "should be an object",
+}
+
+
+def worded(errors: Sequence[ErrorDetails]) -> LlmrunError:
+    """One error for a person out of pydantic's list: what is not built first, else the first."""
+    error = min(errors, key=lambda e: e["type"] != UNSUPPORTED)
+    kind, context = error["type"], error.get("ctx", {})
+    path = [str(part) for part in error["loc"] if part != "[key]"]
+    if kind in (UNSUPPORTED, WRONG) and context["field"]:
+        path.append(context["field"])
+    name = ".".join(path)[:MAX_NAME]
+    if kind in (UNSUPPORTED, WRONG):
+        row = UNSUPPORTED_FIELD if kind == UNSUPPORTED else INVALID_REQUEST
+        return LlmrunError(row, f"{name} {error['msg']}", hint=context["hint"], field=name)
+    if kind == "missing":
+        return LlmrunError(INVALID_REQUEST, f"{name} is missing", field=name)
+    if kind in ("too_short", "string_too_short"):
+        return LlmrunError(INVALID_REQUEST, f"{name} should not be empty", field=name)
+    if kind == "too_long":
+        most = context["max_length"]
+        return LlmrunError(INVALID_REQUEST, f"{name} should have at most {most} items", field=name)
+    should = _SHOULD.get(kind) or "should " + error["msg"].partition(" should ")[2]
+    return LlmrunError(INVALID_REQUEST, f"{name} {should}, not {_shown(error['input'])}", field=name)
+
+
+def _shown(value: object) -> str:
+    """A value as an error may show it: what kind of thing it is, and itself where it is small."""
+    match value:
+        case None:
+            return "null"
+        case bool():
+            return str(value).lower()
+        case int() | float():
+            text = repr(value)
+            return text if len(text) <= 24 else f"{text[:20]}…"
+        case str():
+            return repr(value) if len(value) <= 24 else "a longer string"
+        case list():
+            return "a list" if value else "an empty list"
+        case _:
+            return "an object"
+
+
+def takes(body: type[Body]) -> dict[str, Any]:
+    """What a route that reads `body` itself adds to the OpenAPI description."""
+    schema = {"$ref": f"#/components/schemas/{body.__name__}"}
+    return {"requestBody": {"required": True, "content": {"application/json": {"schema": schema}}}}
