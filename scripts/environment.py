@@ -23,7 +23,10 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
+
+from causes import cause
 
 ROOT = Path(__file__).resolve().parent.parent
 VENV = ROOT / ".venv"
@@ -33,78 +36,9 @@ UNFINISHED = VENV / "llmrun-unfinished"
 LOG = ROOT / ".cache" / "install.log"
 LOCK = ROOT / ".cache" / "install.lock"
 
-COMPILERS = {
-    "apt-get": "apt-get install -y g++",
-    "dnf": "dnf install -y gcc-c++",
-    "zypper": "zypper install -y gcc-c++",
-    "pacman": "pacman -S --needed gcc",
-    "apk": "apk add g++ linux-headers",
-}
-CMAKES = {
-    "apt-get": "apt-get install -y cmake",
-    "dnf": "dnf install -y cmake",
-    "zypper": "zypper install -y cmake",
-    "pacman": "pacman -S --needed cmake",
-    "apk": "apk add cmake",
-    "brew": "brew install cmake",
-}
-VENVS = {"apt-get": f"apt-get install -y python3.{sys.version_info.minor}-venv"}
-
 
 class InstallError(Exception):
     """What is missing and what mends it, in one line for the person."""
-
-
-def mend(commands: dict[str, str], otherwise: str) -> str:
-    """The command for this machine's package manager, else the words for no known one."""
-    for manager, command in commands.items():
-        if shutil.which(manager):
-            return command if manager == "brew" or os.geteuid() == 0 else f"sudo {command}"
-    return otherwise
-
-
-def cause(log: str) -> str | None:
-    """The known reason why an install failed with this output, and its mend; None where unknown."""
-    compiler = (
-        "xcode-select --install" if sys.platform == "darwin" else mend(COMPILERS, "install GCC or Clang")
-    )
-    known = (
-        (
-            r"CMAKE_C(XX)?_COMPILER not set|Could not find the compiler|xcrun: error|xcode-select: note",
-            f"no C++ compiler was found, and llama.cpp must be built. Install one: {compiler} "
-            "(or name yours: CC=clang CXX=clang++)",
-        ),
-        (
-            r"CMake \S+ or higher is required|Could not find CMake|Failed building wheel for cmake",
-            f"llama.cpp's build needs CMake 3.21 or newer, and the package index has none for this machine. "
-            f"Install it: {mend(CMAKES, 'from your system')}",
-        ),
-        (
-            r"Killed signal terminated program",
-            "the build of llama.cpp ran out of memory. Build with one process: "
-            "CMAKE_BUILD_PARALLEL_LEVEL=1, set before this command",
-        ),
-        (
-            r"ensurepip is not\s+available|No module named '?(venv|ensurepip)",
-            f"{sys.executable} cannot make virtual environments. "
-            f"Install the missing part: {mend(VENVS, 'the venv and ensurepip modules of this Python')}",
-        ),
-        (r"No module named '?pip\b", f".venv has no pip. Give it one: {PYTHON} -m ensurepip"),
-        (
-            r"requires a different Python",
-            f"the Python in .venv is none of 3.10 to 3.14. Remove it: rm -r {VENV}",
-        ),
-        (r"No space left on device", "the disk is full. Free about 2 GB and run again"),
-        (
-            r"CERTIFICATE_VERIFY_FAILED",
-            "the package index's certificate is not trusted. Set PIP_CERT to your organisation's CA file",
-        ),
-        (
-            r"NewConnectionError|NameResolutionError|ConnectTimeoutError|Cannot connect to proxy",
-            "the package index cannot be reached. Check the network, or set PIP_INDEX_URL or HTTPS_PROXY",
-        ),
-    )
-    return next((words for pattern, words in known if re.search(pattern, log)), None)
 
 
 def say(text: str) -> None:
@@ -121,7 +55,9 @@ def progress() -> Iterator[None]:
     def tick() -> None:
         while not over.wait(1 if live else 30):
             lines = LOG.read_text("utf-8", "replace").split("\n")
-            last = next((line.strip() for line in reversed(lines) if line.strip()), "")
+            last = next(
+                (line.strip() for line in reversed(lines) if line.strip() and "WARNING:" not in line), ""
+            )
             text = f"  {time.monotonic() - started:.0f} s  {last}"
             if live:
                 text = "\r\x1b[K" + text[: shutil.get_terminal_size().columns - 1]
@@ -154,10 +90,75 @@ def run(*command: str | Path, lock: int) -> None:
     raise InstallError(f"{reason}. The whole output is in {LOG}")
 
 
+@contextlib.contextmanager
+def turn() -> Iterator[int]:
+    """Waits for other installs into this checkout; the lock's descriptor, which pip must hold as well."""
+    with LOCK.open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            say("Another install runs in this checkout: waiting for it.")
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        yield lock.fileno()
+
+
+@dataclass(frozen=True)
+class Install:
+    """What is to be in `.venv`, or was put there: the stamp's three lines.
+
+    digest  of the checkout's path and pyproject.toml
+    dev     whether the tests' packages are in
+    flags   CMAKE_ARGS that llama.cpp is built with
+    """
+
+    digest: str
+    dev: bool
+    flags: str
+
+    @classmethod
+    def stamped(cls) -> Install | None:
+        """The last finished install; None where there is none, or not one of ours."""
+        if not (PYTHON.exists() and STAMP.exists()):
+            return None
+        lines = STAMP.read_text("utf-8").split("\n")
+        return cls(lines[0], lines[1] == "dev", lines[2]) if len(lines) == 3 else None
+
+    @classmethod
+    def wanted(cls, dev: bool) -> Install:
+        """What this run asks for. Flags stay what they were unless they are given."""
+        digest = hashlib.sha256(bytes(ROOT) + (ROOT / "pyproject.toml").read_bytes()).hexdigest()
+        old = cls.stamped()
+        flags = os.environ.get("CMAKE_ARGS", old.flags if old else "")
+        if old and old.flags != flags:
+            raise InstallError(
+                f"llama.cpp in .venv was built with CMAKE_ARGS={old.flags!r}. To build it anew: rm -r {VENV}"
+            )
+        return cls(digest, dev, flags)
+
+    def is_done(self) -> bool:
+        old = self.stamped()
+        return old is not None and old.digest == self.digest and old.dev >= self.dev
+
+    def stamp(self) -> None:
+        STAMP.write_text(f"{self.digest}\n{'dev' if self.dev else ''}\n{self.flags}", "utf-8")
+
+
+def check_version() -> None:
+    """An existing `.venv` must hold the Python that PYTHON asks for."""
+    settings = VENV / "pyvenv.cfg"
+    text = settings.read_text("utf-8") if settings.exists() else ""
+    found = re.search(r"^version(?:_info)? = (\d+\.\d+)", text, re.MULTILINE)
+    wanted = f"{sys.version_info.major}.{sys.version_info.minor}"
+    if os.environ.get("PYTHON") and found and found[1] != wanted:
+        raise InstallError(
+            f".venv holds Python {found[1]}, PYTHON is {wanted}. Remove it first: rm -r {VENV}"
+        )
+
+
 def make_venv(lock: int) -> None:
-    """An empty `.venv`, or the one that is there where it is whole."""
+    """An empty `.venv`, or the one that is there where it is whole; marked as unfinished."""
     if UNFINISHED.exists() or (VENV.exists() and not PYTHON.exists()):
-        say("The last install did not finish: making .venv again.")
+        say("The last install did not finish: .venv is made again.")
         shutil.rmtree(VENV)
     fresh = not VENV.exists()
     VENV.mkdir(exist_ok=True)
@@ -167,60 +168,41 @@ def make_venv(lock: int) -> None:
         run(PYTHON, "-m", "pip", "install", "pip>=22", lock=lock)  # older ones know no editable pyproject
 
 
-def check_version() -> None:
-    """An existing `.venv` must hold the Python that PYTHON asks for."""
-    text = (VENV / "pyvenv.cfg").read_text("utf-8") if (VENV / "pyvenv.cfg").exists() else ""
-    found = re.search(r"^version(?:_info)? = (\d+\.\d+)", text, re.MULTILINE)
-    wanted = f"{sys.version_info.major}.{sys.version_info.minor}"
-    if os.environ.get("PYTHON") and found and found[1] != wanted:
-        raise InstallError(
-            f".venv holds Python {found[1]}, PYTHON is {wanted}. Remove it first: rm -r {VENV}"
-        )
-
-
-def install(dev: bool, stamp: str, lock: int) -> None:
-    """This checkout into `.venv`; the stamp is written last."""
+def install(wanted: Install, lock: int) -> None:
+    """This checkout into `.venv`. A failure leaves `.venv` usable: pip takes back what it did."""
     STAMP.unlink(missing_ok=True)
-    say("Installing into .venv. Where pip has no ready llama.cpp it builds one: about 4 minutes on 2 cores.")
-    # pip keeps the wheels it builds and does not know with which flags: with flags set, build anew.
-    flags = ["--no-cache-dir"] if os.environ.get("CMAKE_ARGS") else []
-    started = time.monotonic()
-    target = f"{ROOT}[dev]" if dev else str(ROOT)
-    run(PYTHON, "-m", "pip", "install", *flags, "--editable", target, lock=lock)
-    STAMP.write_text(stamp, "utf-8")
-    say(f"Installed in {time.monotonic() - started:.0f} s.")
+    os.environ["CMAKE_ARGS"] = wanted.flags
+    # pip keeps the wheels it builds and does not know with which flags: with flags, build anew.
+    cache = ["--no-cache-dir"] if wanted.flags else []
+    target = ".[dev]" if wanted.dev else "."
+    try:
+        run(PYTHON, "-m", "pip", "install", *cache, "--editable", target, lock=lock)
+    except InstallError:
+        UNFINISHED.unlink()
+        raise
+    wanted.stamp()
+    UNFINISHED.unlink()
 
 
 def main() -> int:
-    dev = "--dev" in sys.argv[1:]
-    stamp = hashlib.sha256(bytes(ROOT) + (ROOT / "pyproject.toml").read_bytes()).hexdigest()
-    wanted = f"{stamp} dev" if dev else stamp
-
-    def ready() -> bool:
-        return PYTHON.exists() and STAMP.exists() and STAMP.read_text("utf-8").startswith(wanted)
-
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     LOCK.parent.mkdir(exist_ok=True)
     try:
         check_version()
-        if ready():
+        wanted = Install.wanted(dev="--dev" in sys.argv[1:])
+        if wanted.is_done():
             return 0
-        with LOCK.open("w") as lock:
-            try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                say("Another install runs in this checkout: waiting for it.")
-                fcntl.flock(lock, fcntl.LOCK_EX)
-            if ready():
+        with turn() as lock:
+            if wanted.is_done():
                 return 0
+            say(
+                "Installing into .venv. Without a ready llama.cpp pip builds one: about 4 minutes on 2 cores."
+            )
+            started = time.monotonic()
             LOG.write_bytes(b"")
-            make_venv(lock.fileno())
-            try:
-                install(dev, wanted, lock.fileno())
-            except InstallError:
-                UNFINISHED.unlink()
-                raise
-            UNFINISHED.unlink()
+            make_venv(lock)
+            install(wanted, lock)
+            say(f"Installed in {time.monotonic() - started:.0f} s.")
     except InstallError as error:
         say(f"error: {error}")
         return 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import re
 import subprocess
@@ -15,6 +16,12 @@ import pytest
 import llmrun
 
 ROOT = Path(__file__).resolve().parent.parent
+
+spec = importlib.util.spec_from_file_location("causes", ROOT / "scripts" / "causes.py")
+assert spec is not None
+assert spec.loader is not None
+causes = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(causes)
 
 
 def run(*command: str) -> subprocess.CompletedProcess[str]:
@@ -57,6 +64,31 @@ def test_script_is_executable_posix_shell(script: str) -> None:
     assert path.read_text("utf-8").startswith("#!/bin/sh\n")
     checked = subprocess.run(["sh", "-n", path], capture_output=True, text=True, timeout=10, check=False)
     assert checked.returncode == 0, checked.stderr
+
+
+@pytest.mark.parametrize(
+    ("output", "words"),
+    [
+        ("CMake Error: CMAKE_C_COMPILER not set, after EnableLanguage", "no C++ compiler"),
+        ("CMake 3.21 or higher is required.  You are running version 3.16", "needs CMake"),
+        (
+            "was not created successfully because ensurepip is not\navailable.  On Debian",
+            "virtual environments",
+        ),
+        ("c++: fatal error: Killed signal terminated program cc1plus", "out of memory"),
+        ("ERROR: Could not install packages: [Errno 28] No space left on device", "disk is full"),
+        ("broken by 'NewConnectionError('<pip'\nERROR: No matching distribution found", "cannot be reached"),
+    ],
+)
+def test_cause_known_output_names_what_is_missing(output: str, words: str) -> None:
+    reason = causes.cause(f"Collecting hatchling\n{output}\nERROR: failed")
+    assert reason is not None
+    assert words in reason
+    assert "\n" not in reason
+
+
+def test_cause_unknown_output_is_none() -> None:
+    assert causes.cause("ERROR: something new") is None
 
 
 def test_documents_match_the_code() -> None:
