@@ -72,7 +72,7 @@ def cause(log: str) -> str | None:
             "the package index's certificate is not trusted. Set PIP_CERT to your organisation's CA file",
         ),
         (
-            r"(?s)(NewConnection|NameResolution|ConnectTimeout|Proxy)Error.*(No matching distribution|Max retries)",
+            r"(?s)(NewConnection|NameResolution|ConnectTimeout|Proxy)Error.*(No matching dist|Max retries)",
             "the package index cannot be reached. Check the network, or set PIP_INDEX_URL or HTTPS_PROXY",
         ),
     )
