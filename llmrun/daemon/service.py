@@ -1,0 +1,183 @@
+"""The daemon's front: what the HTTP dialects talk to.
+
+In: a `GenerateRequest` with a model's name. Out: its events. Here names become models, defaults are laid
+under what was asked, and every request is counted once. Knows no HTTP and no native code. All of it
+belongs to one event loop; the store's blocking calls run in threads.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import AsyncGenerator, Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+import msgspec
+
+from llmrun.config import Settings
+from llmrun.daemon.counters import OK, Counters
+from llmrun.daemon.pool import LoadedModel, RunnerPool
+from llmrun.daemon.process import COMMAND, Limits
+from llmrun.daemon.room import Room
+from llmrun.daemon.wanted import Wanted
+from llmrun.errors import CANCELLED, INTERNAL, INVALID_REQUEST, SHUTTING_DOWN, LlmrunError
+from llmrun.runner.frames import Load
+from llmrun.types import Event, Failed, Finished, GenerateRequest, Message, Terminal
+
+if TYPE_CHECKING:
+    from llmrun.store import StoredModel
+
+log = logging.getLogger(__name__)
+
+Observer = Callable[[str, Finished], None]
+
+
+class Models(Protocol):
+    """What the daemon needs of the store. Both calls may block; LlmrunError where a name is no model's."""
+
+    def resolve(self, name: str) -> StoredModel: ...
+    def list(self) -> list[StoredModel]: ...
+
+
+class Service:
+    """See the module. `start` before the first request; `close` ends every runner."""
+
+    def __init__(
+        self,
+        store: Models,
+        settings: Settings,
+        *,
+        command: Sequence[str] = COMMAND,
+        limits: Limits | None = None,
+        room: Room | None = None,
+    ) -> None:
+        self.counters = Counters()
+        self._store = store
+        self._settings = settings
+        self._observers: list[Observer] = []
+        self._pool = RunnerPool(settings, self.counters, command=command, limits=limits, room=room)
+
+    async def close(self) -> None:
+        """End every request and every runner. Returns when no child process is left."""
+        await self._pool.close()
+
+    def observe(self, observer: Observer) -> None:
+        """Call `observer(model, finished)` for every request that ends well: usage and timings."""
+        self._observers.append(observer)
+
+    @property
+    def waiting(self) -> int:
+        """Requests that wait for a runner to load or to have room; those a runner holds are in its stats."""
+        return self._pool.waiting
+
+    async def models(self) -> list[StoredModel]:
+        """All models on disk, by name."""
+        return await asyncio.to_thread(self._store.list)
+
+    def loaded(self) -> list[LoadedModel]:
+        """The runners there are, by name."""
+        return self._pool.loaded()
+
+    async def stop(self, name: str | None) -> list[str]:
+        """Unload a model, or all: at once, their requests fail. Returns when the memory is free, with
+        the names that were loaded. LlmrunError UNKNOWN_MODEL."""
+        loaded = [model.name for model in self.loaded()]
+        if name is not None and name not in loaded:
+            name = (await asyncio.to_thread(self._store.resolve, name)).name
+        names = loaded if name is None else [name]
+        stopped = await asyncio.gather(*(self._pool.unload(each, _stopped(each)) for each in names))
+        return [each for each, was_loaded in zip(names, stopped, strict=True) if was_loaded]
+
+    async def generate(self, request: GenerateRequest) -> AsyncGenerator[Event, None]:
+        """The events of one request. Ends in exactly one Finished or Failed, or raises LlmrunError before
+        the first event.
+
+        Closing the generator or cancelling the task that waits for it cancels the request at once: in the
+        queue, while its model loads, in prefill and in decode. Times in Finished count from here.
+        """
+        arrived = time.monotonic()
+        model, outcome = "", CANCELLED.code
+        try:
+            stored = await asyncio.to_thread(self._store.resolve, request.model)
+            model = stored.name
+            request, wanted = prepare(request, stored, self._settings)
+            async with self._pool.lease(wanted) as lease:
+                waited_ms = (time.monotonic() - arrived) * 1000
+                reply = lease.runner.submit(request)
+                try:
+                    async for event in reply:
+                        if isinstance(event, Terminal):
+                            last = event
+                            break
+                        yield event
+                finally:
+                    lease.runner.cancel(reply)
+                lease.served = isinstance(last, Finished)
+            # Yielded only now, so that a client that reads no further holds no lease.
+            if isinstance(last, Finished):
+                outcome = OK
+                yield self._finished(model, last, waited_ms)
+            else:
+                outcome = last.error.code
+                yield last
+        except LlmrunError as error:
+            outcome = error.kind.code
+            raise
+        except Exception as error:
+            outcome = INTERNAL.code
+            log.exception("request %s failed", request.id)
+            yield Failed(LlmrunError(INTERNAL, f"the request failed: {error}").info())
+        finally:
+            self.counters.requests[model, outcome] += 1
+            seconds = time.monotonic() - arrived
+            log.info("request %s to %s: %s after %.2f s", request.id, model or "no model", outcome, seconds)
+
+    def _finished(self, model: str, event: Finished, waited_ms: float) -> Finished:
+        """Count it; the wait for the runner, which the runner cannot know, goes into its times."""
+        timings = msgspec.structs.replace(
+            event.timings,
+            queue_ms=event.timings.queue_ms + waited_ms,
+            ttft_ms=event.timings.ttft_ms + waited_ms,
+        )
+        event = msgspec.structs.replace(event, timings=timings)
+        self.counters.add_usage(model, event.usage)
+        for observer in self._observers:
+            observer(model, event)
+        return event
+
+
+def prepare(
+    request: GenerateRequest, model: StoredModel, settings: Settings
+) -> tuple[GenerateRequest, Wanted]:
+    """The request with the model's defaults laid under it, and what must be loaded for it.
+
+    A Modelfile's system prompt goes in front of a conversation that has none. A context that the request
+    asks for beats the Modelfile's, which beats the settings'.
+    """
+    if model.kind == "embedding":
+        raise LlmrunError(
+            INVALID_REQUEST, f"{model.name} is an embedding model and writes no text", field="model"
+        )
+    options = request.options.over(model.options)
+    messages = request.messages
+    if messages is not None and model.system and not any(m.role == "system" for m in messages):
+        messages = (Message(role="system", content=model.system), *messages)
+    prepared = msgspec.structs.replace(request, model=model.name, options=options, messages=messages)
+    load = Load(
+        name=model.name,
+        path=str(Path(model.path).absolute()),
+        ctx=settings.ctx if options.ctx is None else options.ctx,
+        parallel=settings.parallel,
+        kv_type=settings.kv_type,
+        gpu_layers=settings.gpu_layers,
+        threads=settings.threads,
+        template=model.template,
+    )
+    version = model.sha256 or f"{model.size} bytes of {model.modified.isoformat()}"
+    return prepared, Wanted(load, version, model.size)
+
+
+def _stopped(name: str) -> LlmrunError:
+    return LlmrunError(SHUTTING_DOWN, f"{name} was stopped", hint="try again: it is then loaded anew")

@@ -1,0 +1,112 @@
+"""What several of these tests need: models to want, a store that holds them, the fake runner's command."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any
+
+from llmrun.daemon.child import Patience
+from llmrun.daemon.process import Limits
+from llmrun.daemon.wanted import Wanted
+from llmrun.errors import UNKNOWN_MODEL, LlmrunError
+from llmrun.runner.frames import Load, ModelInfo
+from llmrun.types import Event, GenerateRequest, Options
+
+COMMAND = [sys.executable, str(Path(__file__).with_name("fake_runner.py"))]
+LIMITS = Limits(load_stall=20, patience=Patience(end_of_file=5, terminate=5, kill=5, output=2))
+NO_OPTIONS = Options()
+INFO = ModelInfo(
+    ctx=4096,
+    ctx_train=8192,
+    parallel=2,
+    vocab=1000,
+    params=1_000_000,
+    size=100,
+    kv_bytes=10,
+    device="CPU",
+    description="fake",
+    has_template=True,
+)
+
+
+def run(coroutine: Coroutine[Any, Any, Any]) -> Any:
+    """Run a test's coroutine; one that hangs fails."""
+
+    async def bounded() -> Any:
+        return await asyncio.wait_for(coroutine, 60)
+
+    return asyncio.run(bounded())
+
+
+async def until(condition: Callable[[], Any]) -> None:
+    """Wait for another process, or fail after ten seconds."""
+    for _ in range(1000):
+        if condition():
+            return
+        await asyncio.sleep(0.01)
+    raise AssertionError("waited for in vain")
+
+
+def wanted(name: str, *, ctx: int | None = None, version: str = "1", size: int = 100) -> Wanted:
+    return Wanted(Load(name=name, path=f"/{name}.gguf", ctx=ctx), version, size)
+
+
+def request(
+    prompt: str, *, model: str = "a", id: str = "r1", options: Options = NO_OPTIONS
+) -> GenerateRequest:
+    return GenerateRequest(id=id, model=model, prompt=prompt, options=options)
+
+
+@dataclass(frozen=True)
+class FakeModel:
+    """Has what a `StoredModel` has, as far as the daemon looks."""
+
+    name: str
+    path: Path
+    size: int = 100
+    sha256: str | None = "0" * 64
+    modified: datetime = field(default_factory=lambda: datetime(2026, 1, 1, tzinfo=timezone.utc))
+    options: Options = NO_OPTIONS
+    system: str | None = None
+    template: str | None = None
+    kind: str = "chat"
+
+
+class FakeStore:
+    """Models by name. `name:script` in a folder: see fake_runner for what the scripts do."""
+
+    def __init__(self, folder: Path, **scripts: str) -> None:
+        self.folder = folder
+        self.models = {name: FakeModel(name, folder / f"{script}.gguf") for name, script in scripts.items()}
+
+    def change(self, name: str, **values: Any) -> None:
+        self.models[name] = replace(self.models[name], **values)
+
+    def resolve(self, name: str) -> Any:
+        if name not in self.models:
+            raise LlmrunError(UNKNOWN_MODEL, f"no model is called {name!r}")
+        return self.models[name]
+
+    def list(self) -> Any:
+        return sorted(self.models.values(), key=lambda model: model.name)
+
+    def loads(self) -> list[str]:
+        """Names of the models that runners began to load, in order."""
+        return _lines(self.folder / "loads")
+
+    def cancels(self) -> list[str]:
+        """Ids of the requests that runners were told to cancel, in order."""
+        return _lines(self.folder / "cancels")
+
+
+def _lines(path: Path) -> list[str]:
+    return path.read_text().split() if path.exists() else []
+
+
+def kinds(events: list[Event]) -> list[str]:
+    return [type(event).__name__ for event in events]

@@ -1,0 +1,517 @@
+"""The rules of who waits, who leaves and who starts, with a recording fake for what is done about it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from llmrun.daemon.leases import LeaseBook
+from llmrun.daemon.room import Room
+from llmrun.daemon.states import State
+from llmrun.daemon.wanted import Wanted
+from llmrun.errors import MODEL_LOAD, OVERLOADED, RUNNER_DIED, SHUTTING_DOWN, LlmrunError
+from llmrun.runner.frames import ModelInfo
+from tests.daemon.fakes import INFO, wanted
+
+DIED = LlmrunError(RUNNER_DIED, "the engine died (SIGKILL)")
+
+
+class Recorder:
+    def __init__(self) -> None:
+        self.done: list[tuple[str, str]] = []
+        self.errors: dict[str, LlmrunError] = {}
+        self.granted: dict[str, str] = {}
+        self.alarm: float | None = None
+
+    def start(self, model: Wanted) -> None:
+        self.done.append(("start", model.name))
+
+    def stop(self, name: str, error: LlmrunError) -> None:
+        self.done.append(("stop", name))
+        self.errors[name] = error
+
+    def grant(self, ticket: str, name: str) -> None:
+        self.done.append(("grant", ticket))
+        self.granted[ticket] = name
+
+    def refuse(self, ticket: str, error: LlmrunError) -> None:
+        self.done.append(("refuse", ticket))
+        self.errors[ticket] = error
+
+    def wake_at(self, when: float) -> None:
+        self.alarm = when
+
+    def take(self) -> list[tuple[str, str]]:
+        """What was done since the last call."""
+        done, self.done = self.done, []
+        return done
+
+
+class Bench:
+    """A book, its recorder, and a clock to turn."""
+
+    def __init__(self, max_loaded: int | None = 9, available: int = 10**12, **settings: Any) -> None:
+        self.now = 1000.0
+        self.effects = Recorder()
+        values: dict[str, Any] = {"keep_alive": 300.0, "slots": 1, "queue": 100}
+        self.book: LeaseBook[str] = LeaseBook(
+            self.effects,
+            room=Room(max_loaded, lambda: available),
+            clock=lambda: self.now,
+            **(values | settings),
+        )
+
+    def want(self, ticket: str, name: str = "a", **how: Any) -> None:
+        self.now += 1
+        self.book.want(ticket, wanted(name, **how))
+
+    def release(self, ticket: str, served: bool = True) -> None:
+        self.now += 1
+        self.book.release(ticket, served=served)
+
+    def load(self, ticket: str, name: str = "a", **how: Any) -> None:
+        """A loaded model with one request on it."""
+        self.want(ticket, name, **how)
+        self.book.ready(name, INFO)
+        assert self.take()[-2:] == [("start", name), ("grant", ticket)]
+
+    def idle(self, name: str = "a") -> None:
+        """A loaded model with no request."""
+        self.load(f"past {name}", name)
+        self.release(f"past {name}")
+
+    def take(self) -> list[tuple[str, str]]:
+        return self.effects.take()
+
+
+def test_want_many_first_requests_start_one_runner() -> None:
+    bench = Bench()
+    for number in range(20):
+        bench.want(f"r{number}")
+    assert bench.take() == [("start", "a")]
+    bench.book.ready("a", INFO)
+    assert bench.take() == [("grant", f"r{number}") for number in range(20)]
+    assert bench.book.residents["a"].leases == 20
+    assert set(bench.effects.granted.values()) == {"a"}
+
+
+def test_want_ready_runner_grants_at_once() -> None:
+    bench = Bench()
+    bench.load("r1")
+    bench.want("r2")
+    assert bench.take() == [("grant", "r2")]
+
+
+def test_release_while_waiting_takes_the_request_out() -> None:
+    bench = Bench()
+    bench.want("r1")
+    bench.want("r2")
+    bench.release("r1")
+    bench.book.ready("a", INFO)
+    assert bench.take() == [("start", "a"), ("grant", "r2")]
+
+
+def test_release_twice_counts_once() -> None:
+    bench = Bench()
+    bench.load("r1")
+    bench.want("r2")
+    bench.release("r1")
+    bench.release("r1")
+    assert bench.book.residents["a"].leases == 1
+
+
+def test_ready_after_all_left_keeps_the_model_for_its_idle_time() -> None:
+    bench = Bench()
+    bench.want("r1")
+    bench.release("r1")
+    bench.book.ready("a", INFO)
+    assert bench.take() == [("start", "a")]
+    assert bench.effects.alarm == bench.now + 300
+
+
+# keep-alive
+
+
+def test_idle_runner_is_stopped_when_its_time_is_over_and_not_before() -> None:
+    bench = Bench()
+    bench.idle()
+    assert bench.effects.alarm == bench.now + 300
+    bench.now += 299
+    bench.book.tick()
+    assert bench.take() == []
+    bench.now += 1
+    bench.book.tick()
+    assert bench.take() == [("stop", "a")]
+
+
+def test_use_restarts_the_idle_time() -> None:
+    bench = Bench()
+    bench.idle()
+    bench.now += 299
+    bench.want("r2")
+    bench.now += 1000
+    bench.book.tick()
+    bench.release("r2")
+    assert bench.take() == [("grant", "r2")]
+    assert bench.effects.alarm == bench.now + 300
+
+
+def test_keep_alive_zero_stops_after_the_last_request() -> None:
+    bench = Bench(keep_alive=0.0)
+    bench.load("r1")
+    bench.want("r2")
+    bench.release("r1")
+    assert bench.take() == [("grant", "r2")]
+    bench.release("r2")
+    assert bench.take() == [("stop", "a")]
+
+
+def test_keep_alive_infinite_never_stops() -> None:
+    bench = Bench(keep_alive=float("inf"))
+    bench.idle()
+    bench.now += 10**9
+    bench.book.tick()
+    assert bench.take() == []
+    assert bench.effects.alarm is None
+    assert bench.book.expires(bench.book.residents["a"]) is None
+
+
+def test_expires_is_told_for_idle_runners_only() -> None:
+    bench = Bench()
+    bench.load("r1")
+    assert bench.book.expires(bench.book.residents["a"]) is None
+    bench.release("r1")
+    assert bench.book.expires(bench.book.residents["a"]) == bench.now + 300
+
+
+def test_want_while_stopping_waits_and_loads_again() -> None:
+    bench = Bench(keep_alive=0.0)
+    bench.idle()
+    bench.take()
+    bench.want("r2")
+    assert bench.take() == []
+    bench.book.gone("a", None)
+    assert bench.take() == [("start", "a")]
+
+
+# room
+
+
+def test_full_house_stops_the_least_recently_used_idle_runner() -> None:
+    bench = Bench(max_loaded=3)
+    for name in "abc":
+        bench.idle(name)
+    bench.want("again")  # a is now the most recent
+    bench.release("again")
+    bench.take()
+    bench.want("r", "d")
+    assert bench.take() == [("stop", "b")]
+    bench.book.gone("b", None)
+    assert bench.take() == [("start", "d")]
+
+
+def test_full_house_spares_busy_runners_where_an_idle_one_is() -> None:
+    bench = Bench(max_loaded=2)
+    bench.load("old", "a")
+    bench.idle("b")
+    bench.take()
+    bench.want("r", "c")
+    assert bench.take() == [("stop", "b")]
+
+
+def test_all_busy_the_request_waits_until_the_older_model_has_finished() -> None:
+    bench = Bench(max_loaded=1)
+    bench.load("r1", "a")
+    bench.want("r2", "b")
+    assert bench.take() == []
+    bench.release("r1")
+    assert bench.take() == [("stop", "a")]
+    bench.book.gone("a", None)
+    assert bench.take() == [("start", "b")]
+    bench.book.ready("b", INFO)
+    assert bench.take() == [("grant", "r2")]
+
+
+def test_a_busy_model_cannot_starve_another() -> None:
+    bench = Bench(max_loaded=1)
+    bench.load("r1", "a")
+    bench.want("r2", "b")
+    bench.want("r3", "a")
+    assert bench.take() == []
+    bench.release("r1")
+    bench.book.gone("a", None)
+    bench.book.ready("b", INFO)
+    assert bench.take() == [("stop", "a"), ("start", "b"), ("grant", "r2")]
+    bench.release("r2")
+    bench.book.gone("b", None)
+    bench.book.ready("a", INFO)
+    assert bench.take() == [("stop", "b"), ("start", "a"), ("grant", "r3")]
+
+
+def test_a_model_that_must_leave_stays_when_the_other_request_is_withdrawn() -> None:
+    bench = Bench(max_loaded=1)
+    bench.load("r1", "a")
+    bench.want("r2", "b")
+    bench.want("r3", "a")
+    bench.release("r2")
+    assert bench.take() == [("grant", "r3")]
+
+
+def test_loading_runner_nobody_waits_for_any_more_makes_room() -> None:
+    bench = Bench(max_loaded=1)
+    bench.want("r1", "a")
+    bench.release("r1")
+    bench.want("r2", "b")
+    assert bench.take() == [("start", "a"), ("stop", "a")]
+
+
+def test_loading_runner_serves_those_who_wait_before_it_leaves() -> None:
+    bench = Bench(max_loaded=1)
+    bench.want("r1", "a")
+    bench.want("r2", "b")
+    bench.want("r3", "a")
+    bench.book.ready("a", INFO)
+    assert bench.take() == [("start", "a"), ("grant", "r1")]
+    bench.release("r1")
+    assert bench.take() == [("stop", "a")]
+
+
+def test_two_waiting_models_make_two_runners_leave() -> None:
+    bench = Bench(max_loaded=2)
+    bench.load("r1", "a")
+    bench.load("r2", "b")
+    bench.want("r3", "c")
+    bench.want("r4", "d")
+    bench.release("r2")
+    assert bench.take() == [("stop", "b")]
+    bench.release("r1")
+    assert bench.take() == [("stop", "a")]
+    bench.book.gone("b", None)
+    assert bench.take() == [("start", "c")]
+    bench.book.gone("a", None)
+    assert bench.take() == [("start", "d")]
+
+
+def test_auto_goes_by_memory() -> None:
+    gib = 1024**3
+    bench = Bench(max_loaded=None, available=16 * gib)
+    bench.want("r1", "a", size=5 * gib)
+    bench.want("r2", "b", size=4 * gib)  # 6.5 and 5.3 of 14.4 GiB
+    assert bench.take() == [("start", "a"), ("start", "b")]
+    bench.want("r3", "c", size=4 * gib)
+    assert bench.take() == []
+
+
+def test_auto_lets_one_model_try_however_large() -> None:
+    bench = Bench(max_loaded=None, available=10)
+    bench.want("r1", "a", size=1000)
+    assert bench.take() == [("start", "a")]
+
+
+def test_a_small_model_does_not_overtake_a_large_one_that_waits() -> None:
+    gib = 1024**3
+    bench = Bench(max_loaded=None, available=16 * gib)
+    bench.want("r1", "a", size=5 * gib)
+    bench.want("r2", "b", size=10 * gib)
+    bench.want("r3", "c", size=2 * gib)  # would fit beside a, not beside b
+    assert bench.take() == [("start", "a")]
+    bench.release("r1")
+    bench.book.gone("a", None)
+    assert bench.take() == [("stop", "a"), ("start", "b")]
+
+
+# queue
+
+
+def test_queue_full_refuses_with_a_time_to_come_back() -> None:
+    bench = Bench(slots=1, queue=2)
+    for number in range(4):
+        bench.want(f"r{number}")
+    assert bench.take() == [("start", "a"), ("refuse", "r3")]
+    assert bench.effects.errors["r3"].kind is OVERLOADED
+    assert bench.effects.errors["r3"].details == {"retry_after": 1}
+
+
+def test_queue_counts_the_running_by_what_the_model_runs_together() -> None:
+    bench = Bench(slots=1, queue=2)
+    bench.load("r1")  # INFO.parallel is 2
+    for number in range(2, 6):
+        bench.want(f"r{number}")
+    assert bench.take() == [("grant", "r2"), ("grant", "r3"), ("grant", "r4"), ("refuse", "r5")]
+    bench.release("r1")
+    bench.want("r6")
+    assert bench.take() == [("grant", "r6")]
+
+
+def test_queue_of_one_model_does_not_count_for_another() -> None:
+    bench = Bench(slots=1, queue=0)
+    bench.want("r1", "a")
+    bench.want("r2", "a")
+    bench.want("r3", "b")
+    assert bench.take() == [("start", "a"), ("refuse", "r2"), ("start", "b")]
+
+
+# what is wanted changes
+
+
+@pytest.mark.parametrize("how", [{"version": "2"}, {"ctx": 8192}])
+def test_runner_that_no_longer_fits_is_replaced_after_its_requests(how: dict[str, Any]) -> None:
+    bench = Bench()
+    bench.load("r1")
+    bench.want("r2", **how)
+    bench.want("r3")
+    assert bench.take() == []
+    bench.release("r1")
+    bench.book.gone("a", None)
+    assert bench.take() == [("stop", "a"), ("start", "a")]
+
+
+@pytest.mark.parametrize(
+    ("loaded", "asked"), [(None, 4096), (None, 512), (2048, 2048), (8192, None), (4096, 1024)]
+)
+def test_context_that_is_large_enough_serves(loaded: int | None, asked: int | None) -> None:
+    bench = Bench()
+    bench.want("r1", ctx=loaded)
+    bench.book.ready("a", INFO if loaded is None else _with_ctx(loaded))
+    bench.take()
+    bench.want("r2", ctx=asked)
+    assert bench.take() == [("grant", "r2")]
+
+
+@pytest.mark.parametrize(("loaded", "asked"), [(512, None), (2048, 4096), (None, 4097)])
+def test_context_that_is_too_small_is_loaded_anew(loaded: int | None, asked: int | None) -> None:
+    bench = Bench()
+    bench.want("r1", ctx=loaded)
+    bench.book.ready("a", INFO if loaded is None else _with_ctx(loaded))
+    bench.release("r1")
+    bench.take()
+    bench.want("r2", ctx=asked)
+    bench.book.gone("a", None)
+    assert bench.take() == [("stop", "a"), ("start", "a")]
+
+
+def _with_ctx(ctx: int) -> ModelInfo:
+    return msgspec.structs.replace(INFO, ctx=ctx)
+
+
+# death
+
+
+def test_death_while_loading_refuses_all_who_wait_with_the_reason() -> None:
+    bench = Bench()
+    bench.want("r1")
+    bench.want("r2")
+    bench.book.gone("a", DIED)
+    assert bench.take() == [("start", "a"), ("refuse", "r1"), ("refuse", "r2")]
+    assert bench.effects.errors["r1"] is DIED
+
+
+def test_death_in_use_lets_the_next_request_load_again_at_once() -> None:
+    bench = Bench()
+    bench.load("r1")
+    bench.book.gone("a", DIED)
+    bench.want("r2")
+    assert bench.take() == [("start", "a")]
+    bench.release("r1")  # of the dead runner: the new one's count is not touched
+    bench.book.ready("a", INFO)
+    assert bench.book.residents["a"].leases == 1
+
+
+def test_death_of_one_model_leaves_the_other_alone() -> None:
+    bench = Bench()
+    bench.load("r1", "a")
+    bench.load("r2", "b")
+    bench.book.gone("a", DIED)
+    bench.want("r3", "b")
+    assert bench.take() == [("grant", "r3")]
+
+
+def test_deaths_in_a_row_are_followed_by_a_pause_with_the_last_reason() -> None:
+    bench = Bench()
+    reason = LlmrunError(MODEL_LOAD, "bad tensor", hint="pull again")
+    for _ in range(4):
+        bench.want("r")
+        bench.book.gone("a", reason)
+        bench.now += 10
+    bench.want("r")
+    bench.book.gone("a", reason)  # the fifth: 8 s
+    bench.take()
+    bench.want("early")
+    assert bench.take() == [("refuse", "early")]
+    error = bench.effects.errors["early"]
+    assert (error.kind, error.hint, error.details) == (MODEL_LOAD, "pull again", {"retry_after": 7})
+    assert error.message.startswith("bad tensor")
+    bench.now += 6
+    bench.want("later")
+    assert bench.take() == [("start", "a")]
+
+
+def test_request_served_well_ends_the_pause() -> None:
+    bench = Bench()
+    for _ in range(3):
+        bench.load("r")
+        bench.book.gone("a", DIED)
+        bench.now += 100
+        bench.book.release("r")
+    bench.load("r")
+    bench.release("r", served=True)
+    bench.book.gone("a", DIED)
+    bench.want("next")
+    assert bench.take() == [("start", "a")]
+
+
+def test_model_whose_file_changed_is_tried_at_once() -> None:
+    bench = Bench()
+    for _ in range(2):
+        bench.want("r")
+        bench.book.gone("a", DIED)
+    bench.take()
+    bench.want("r", version="2")
+    assert bench.take() == [("start", "a")]
+
+
+# stop and close
+
+
+def test_stop_ends_the_runner_and_those_who_wait_for_it() -> None:
+    bench = Bench()
+    error = LlmrunError(SHUTTING_DOWN, "a was stopped")
+    bench.want("r1", "a")
+    bench.want("r2", "b")
+    bench.take()
+    assert bench.book.stop("a", error)
+    assert bench.take() == [("refuse", "r1"), ("stop", "a")]
+    assert not bench.book.stop("a", error)
+    assert not bench.book.stop("none", error)
+    assert bench.book.residents["a"].state is State.STOPPING
+    bench.book.ready("a", INFO)  # it was on its way
+    assert bench.book.residents["a"].state is State.STOPPING
+
+
+def test_stop_gives_its_room_to_who_waits() -> None:
+    bench = Bench(max_loaded=1)
+    bench.load("r1", "a")
+    bench.want("r2", "b")
+    bench.book.stop("a", DIED)
+    bench.book.gone("a", None)
+    assert bench.take() == [("stop", "a"), ("start", "b")]
+
+
+def test_close_ends_all_and_refuses_what_comes_later() -> None:
+    bench = Bench(max_loaded=2)
+    bench.load("r1", "a")
+    bench.want("r2", "b")
+    bench.want("r3", "c")
+    bench.take()
+    error = LlmrunError(SHUTTING_DOWN, "the daemon is shutting down")
+    bench.book.close(error)
+    assert bench.take() == [("refuse", "r2"), ("refuse", "r3"), ("stop", "a"), ("stop", "b")]
+    bench.want("r4")
+    assert bench.take() == [("refuse", "r4")]
+    bench.release("r1")
+    bench.book.gone("a", None)
+    bench.book.gone("b", None)
+    assert bench.take() == []
+    assert bench.book.waiting == 0
