@@ -17,9 +17,13 @@ from typing import Any
 
 import typer
 
+from llmrun.api import fields
+from llmrun.api.app import create_app
 from llmrun.cli.main import app
-from llmrun.config import SETTINGS
+from llmrun.config import SETTINGS, Paths, Settings
+from llmrun.daemon.service import Service
 from llmrun.errors import KINDS
+from llmrun.store import Store
 
 ROOT = Path(__file__).resolve().parent.parent
 GENERATED = re.compile(r"(<!-- generated: ([\w-]+) -->\n)(.*?)(<!-- end -->)", re.DOTALL)
@@ -95,10 +99,23 @@ def errors_part() -> str:
     return table(["code", "HTTP status", "exit code", "usual mend"], rows)
 
 
+def routes_part() -> str:
+    service = Service(Store(Paths.find()), Settings())
+    paths = create_app(service, Settings(), on_shutdown=lambda: None).openapi()["paths"]
+    rows = [
+        [f"`{method.upper()} {path}`", operation["description"].split("\n\n")[0]]
+        for path, methods in paths.items()
+        for method, operation in methods.items()
+    ]
+    return table(["route", "what it gives"], rows)
+
+
 PARTS: dict[str, Callable[[], str]] = {
     "commands": commands_part,
     "settings": settings_part,
     "errors": errors_part,
+    "routes": routes_part,
+    "fields": fields.markdown,
 }
 
 

@@ -93,9 +93,8 @@ def targets(node: ast.AST, path: Path) -> Iterator[str]:
         )
         above = package[: len(package) - node.level + 1] if node.level else []
         base = ".".join([*above, *([node.module] if node.module else [])])
-        for alias in node.names:
-            inner = f"{base}.{alias.name}"
-            yield inner if inner in MODULES else base
+        inner = (f"{base}.{alias.name}" for alias in node.names)
+        yield from dict.fromkeys(name if name in MODULES else base for name in inner)
     elif isinstance(node, ast.Call) and getattr(node.func, "attr", "") == "import_module":
         yield from (
             arg.value for arg in node.args if isinstance(arg, ast.Constant) and isinstance(arg.value, str)
