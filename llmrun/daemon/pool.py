@@ -9,8 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from llmrun.config import Settings
@@ -28,12 +27,38 @@ log = logging.getLogger(__name__)
 Ticket = asyncio.Future[RunnerProcess]
 
 
-@dataclass
 class Lease:
-    """The right to use a runner. `served` is set where the request ended well."""
+    """`async with`: waits for a ready runner, and holds it as `runner`. LlmrunError where there will be none.
+
+    Leaving, in whatever way and at whatever stage, gives the runner or the place in the queue back;
+    `served` says then whether the request ended well. (A class, because a context manager that is an
+    async generator would be closed a second time from outside when the loop ends.)
+    """
 
     runner: RunnerProcess
-    served: bool = False
+
+    def __init__(self, book: LeaseBook[Ticket], wanted: Wanted) -> None:
+        self.served = False
+        self._book = book
+        self._wanted = wanted
+        self._ticket: Ticket = asyncio.get_running_loop().create_future()
+
+    async def __aenter__(self) -> Lease:
+        try:
+            self._book.want(self._ticket, self._wanted)
+            self.runner = await self._ticket
+        except BaseException:
+            self._give_back()
+            raise
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self._give_back()
+
+    def _give_back(self) -> None:
+        if self._ticket.done() and not self._ticket.cancelled():
+            self._ticket.exception()  # one that came together with a cancel would be complained about
+        self._book.release(self._ticket, served=self.served)
 
 
 @dataclass(frozen=True)
@@ -99,20 +124,9 @@ class RunnerPool:
         """Requests that have no runner yet."""
         return self._book.waiting
 
-    @asynccontextmanager
-    async def lease(self, wanted: Wanted) -> AsyncIterator[Lease]:
-        """Wait for a ready runner of `wanted` and hold it. Leaving, in whatever way and at whatever
-        stage, gives it or the place in the queue back. LlmrunError where there will be none."""
-        ticket: Ticket = asyncio.get_running_loop().create_future()
-        self._book.want(ticket, wanted)
-        lease = None
-        try:
-            lease = Lease(await ticket)
-            yield lease
-        finally:
-            if ticket.done() and not ticket.cancelled():
-                ticket.exception()  # one that came together with a cancel would be complained about
-            self._book.release(ticket, served=lease is not None and lease.served)
+    def lease(self, wanted: Wanted) -> Lease:
+        """The right to use a runner of `wanted`, to be entered."""
+        return Lease(self._book, wanted)
 
     def loaded(self) -> list[LoadedModel]:
         """Every runner there is, by name."""
@@ -150,7 +164,8 @@ class RunnerPool:
 
     def refuse(self, ticket: Ticket, error: LlmrunError) -> None:
         if not ticket.done():
-            ticket.set_exception(error)
+            # A copy: one exception raised in many tasks would collect the traceback of each.
+            ticket.set_exception(LlmrunError.from_info(error.info()))
 
     def wake_at(self, when: float) -> None:
         if self._timer:

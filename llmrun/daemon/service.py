@@ -11,8 +11,7 @@ import asyncio
 import logging
 import time
 from collections.abc import AsyncGenerator, Callable, Sequence
-from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 import msgspec
 
@@ -24,10 +23,8 @@ from llmrun.daemon.room import Room
 from llmrun.daemon.wanted import Wanted
 from llmrun.errors import CANCELLED, INTERNAL, INVALID_REQUEST, SHUTTING_DOWN, LlmrunError
 from llmrun.runner.frames import Load
+from llmrun.store import StoredModel
 from llmrun.types import Event, Failed, Finished, GenerateRequest, Message, Terminal
-
-if TYPE_CHECKING:
-    from llmrun.store import StoredModel
 
 log = logging.getLogger(__name__)
 
@@ -100,9 +97,9 @@ class Service:
         arrived = time.monotonic()
         model, outcome = "", CANCELLED.code
         try:
-            stored = await asyncio.to_thread(self._store.resolve, request.model)
+            stored, version = await asyncio.to_thread(self._find, request.model)
             model = stored.name
-            request, wanted = prepare(request, stored, self._settings)
+            request, wanted = prepare(request, stored, version, self._settings)
             async with self._pool.lease(wanted) as lease:
                 waited_ms = (time.monotonic() - arrived) * 1000
                 reply = lease.runner.submit(request)
@@ -134,6 +131,11 @@ class Service:
             seconds = time.monotonic() - arrived
             log.info("request %s to %s: %s after %.2f s", request.id, model or "no model", outcome, seconds)
 
+    def _find(self, name: str) -> tuple[StoredModel, str]:
+        """The model and its version; reads the disk."""
+        model = self._store.resolve(name)
+        return model, content_version(model)
+
     def _finished(self, model: str, event: Finished, waited_ms: float) -> Finished:
         """Count it; the wait for the runner, which the runner cannot know, goes into its times."""
         timings = msgspec.structs.replace(
@@ -148,8 +150,17 @@ class Service:
         return event
 
 
+def content_version(model: StoredModel) -> str:
+    """A text that changes with the model's content: its digest; for files used in place, which nobody
+    hashed, their sizes and times."""
+    if model.sha256:
+        return model.sha256
+    stats = [path.stat() for path in model.files]
+    return " ".join(f"{stat.st_size}@{stat.st_mtime_ns}" for stat in stats)
+
+
 def prepare(
-    request: GenerateRequest, model: StoredModel, settings: Settings
+    request: GenerateRequest, model: StoredModel, version: str, settings: Settings
 ) -> tuple[GenerateRequest, Wanted]:
     """The request with the model's defaults laid under it, and what must be loaded for it.
 
@@ -167,7 +178,7 @@ def prepare(
     prepared = msgspec.structs.replace(request, model=model.name, options=options, messages=messages)
     load = Load(
         name=model.name,
-        path=str(Path(model.path).absolute()),
+        path=str(model.path.absolute()),
         ctx=settings.ctx if options.ctx is None else options.ctx,
         parallel=settings.parallel,
         kv_type=settings.kv_type,
@@ -175,7 +186,6 @@ def prepare(
         threads=settings.threads,
         template=model.template,
     )
-    version = model.sha256 or f"{model.size} bytes of {model.modified.isoformat()}"
     return prepared, Wanted(load, version, model.size)
 
 

@@ -7,6 +7,7 @@ appends what happens to `loads` and `cancels` beside the model's path.
 from __future__ import annotations
 
 import os
+import select
 import signal
 import sys
 import time
@@ -37,7 +38,7 @@ from llmrun.runner.frames import (
 )
 from llmrun.types import Event, Failed, Finished, GenerateRequest, Started, Stopped, Text, Timings, Usage
 
-STDIN: BinaryIO = sys.stdin.buffer
+STDIN: BinaryIO = open(0, "rb", buffering=0)  # noqa: SIM115 (select sees what a buffer hides)
 STDOUT: BinaryIO = sys.stdout.buffer
 
 
@@ -62,15 +63,16 @@ def main() -> None:
 
 
 def load_model(load: Load, script: str) -> None:
-    """good; gate: ready once the file `open` lies beside; fails; dies; hangs; crawls: slow but going on;
-    stubborn: ends neither when asked nor on SIGTERM; mute: does not answer a cancel."""
+    """good; gate: ready once the file `open` lies beside, or ends when told to; fails; dies; hangs;
+    crawls: slow but going on; stubborn: ends neither when asked nor on SIGTERM; mute: answers no cancel."""
     log("I", f"loading {load.name}")
     if "stubborn" in script:
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
     send(LoadProgress(0.1))
     if "gate" in script:
         while not Path(load.path).with_name("open").exists():
-            time.sleep(0.005)
+            if select.select([STDIN], [], [], 0.005)[0] and not isinstance(receive(), Submit):
+                sys.exit(0)
     if "fails" in script:
         send(LoadFailed(LlmrunError(NO_MEMORY, "the model needs 9 GB and 2 GB are free").info()))
         while receive():
@@ -108,8 +110,8 @@ def load_model(load: Load, script: str) -> None:
 def serve(request: GenerateRequest) -> None:
     """A number: that many pieces of text. stall: one piece, and then nothing. silent: nothing at all.
     kill, segv, exit: one piece, then that end. garbage: no frame. partial: half a frame, then the end.
-    twice: two last events. fail: an error of its own. system: the first message back. stop: the stops."""
-    prompt = str(request.prompt or (request.messages or [None])[-1].content)
+    twice: two last events. fail: an error of its own. options: some of those it got."""
+    prompt = str(request.prompt)
     if prompt == "silent":
         return
     send_event(request.id, Started(prompt_tokens=7, seed=1))
@@ -117,10 +119,6 @@ def serve(request: GenerateRequest) -> None:
         for number in range(int(prompt)):
             send_event(request.id, Text(0, f"{number} "))
         finish(request, int(prompt))
-        return
-    if prompt == "system":
-        send_event(request.id, Text(0, f"{request.messages[0].role}: {request.messages[0].content}"))
-        finish(request, 1)
         return
     if prompt == "options":
         options = request.options
@@ -182,8 +180,17 @@ def send_event(request_id: str, event: Event) -> None:
 
 
 def receive() -> Down | None:
-    prefix = STDIN.read(PREFIX_SIZE)
-    return decode_down(STDIN.read(frame_length(prefix))) if len(prefix) == PREFIX_SIZE else None
+    prefix = read(PREFIX_SIZE)
+    return decode_down(read(frame_length(prefix))) if prefix else None
+
+
+def read(size: int) -> bytes:
+    data = b""
+    while len(data) < size:
+        if not (more := STDIN.read(size - len(data))):
+            return b""
+        data += more
+    return data
 
 
 def log(level: str, text: str) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import sys
 from collections.abc import Callable, Coroutine
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,7 @@ from llmrun.daemon.process import Limits
 from llmrun.daemon.wanted import Wanted
 from llmrun.errors import UNKNOWN_MODEL, LlmrunError
 from llmrun.runner.frames import Load, ModelInfo
+from llmrun.store import StoredModel
 from llmrun.types import Event, GenerateRequest, Options
 
 COMMAND = [sys.executable, str(Path(__file__).with_name("fake_runner.py"))]
@@ -62,38 +63,41 @@ def request(
     return GenerateRequest(id=id, model=model, prompt=prompt, options=options)
 
 
-@dataclass(frozen=True)
-class FakeModel:
-    """Has what a `StoredModel` has, as far as the daemon looks."""
-
-    name: str
-    path: Path
-    size: int = 100
-    sha256: str | None = "0" * 64
-    modified: datetime = field(default_factory=lambda: datetime(2026, 1, 1, tzinfo=timezone.utc))
-    options: Options = NO_OPTIONS
-    system: str | None = None
-    template: str | None = None
-    kind: str = "chat"
+def stored(path: Path, name: str = "a", **values: Any) -> StoredModel:
+    facts: dict[str, Any] = {
+        "files": (path,),
+        "size": 100,
+        "sha256": "0" * 64,
+        "source": str(path),
+        "modified": datetime(2026, 1, 1, tzinfo=timezone.utc),
+        "architecture": "llama",
+        "quant": "Q4_1",
+        "parameters": 1_000_000,
+        "ctx_train": 8192,
+        "options": NO_OPTIONS,
+        "system": None,
+        "template": None,
+        "license": "MIT",
+        "kind": "chat",
+        "in_place": True,
+    }
+    return StoredModel(name=name, path=path, **(facts | values))
 
 
 class FakeStore:
-    """Models by name. `name:script` in a folder: see fake_runner for what the scripts do."""
+    """Models by name, none of them on disk; see fake_runner for what the scripts do."""
 
     def __init__(self, folder: Path, **scripts: str) -> None:
         self.folder = folder
-        self.models = {name: FakeModel(name, folder / f"{script}.gguf") for name, script in scripts.items()}
+        self.models = {name: stored(folder / f"{script}.gguf", name) for name, script in scripts.items()}
 
     def change(self, name: str, **values: Any) -> None:
         self.models[name] = replace(self.models[name], **values)
 
-    def resolve(self, name: str) -> Any:
+    def resolve(self, name: str) -> StoredModel:
         if name not in self.models:
             raise LlmrunError(UNKNOWN_MODEL, f"no model is called {name!r}")
         return self.models[name]
-
-    def list(self) -> Any:
-        return sorted(self.models.values(), key=lambda model: model.name)
 
     def loads(self) -> list[str]:
         """Names of the models that runners began to load, in order."""
@@ -102,6 +106,9 @@ class FakeStore:
     def cancels(self) -> list[str]:
         """Ids of the requests that runners were told to cancel, in order."""
         return _lines(self.folder / "cancels")
+
+    def list(self) -> list[StoredModel]:
+        return sorted(self.models.values(), key=lambda model: model.name)
 
 
 def _lines(path: Path) -> list[str]:

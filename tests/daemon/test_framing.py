@@ -15,7 +15,7 @@ FRAMES: list[Down] = [Shutdown(), Submit(request("x" * 300)), Shutdown()]
 def test_feed_in_any_pieces_gives_the_frames(sizes: list[int]) -> None:
     stream = b"".join(map(encode, FRAMES))
     splitter = FrameSplitter()
-    bodies = []
+    bodies: list[bytes] = []
     for size in [*sizes, len(stream)]:
         bodies += splitter.feed(stream[:size])
         stream = stream[size:]
