@@ -1,0 +1,81 @@
+"""Shows one answer of the daemon as it arrives, and what it cost."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from llmrun.cli.output import Output
+from llmrun.cli.reach import reach
+from llmrun.cli.session import Session
+from llmrun.client.answer import Answer
+from llmrun.client.client import Client
+from llmrun.types import Message, Options
+
+Prompt = str | Sequence[Message]
+
+
+def ask(client: Client, model: str, prompt: Prompt, options: Options) -> Answer:
+    """Send a conversation, or a raw prompt."""
+    if isinstance(prompt, str):
+        return client.complete(model, prompt, options)
+    return client.chat(model, prompt, options)
+
+
+def show(out: Output, answer: Answer) -> None:
+    """Stream the text to stdout and end it with one newline, also where it is cut short on a terminal."""
+    try:
+        for piece in answer:
+            out.piece(piece)
+    except BaseException:
+        if out.on_terminal and answer.text:
+            out.result("")
+        raise
+    out.result("")
+
+
+def answer_once(
+    session: Session, model: str, prompt: Prompt, options: Options, *, local: bool, verbose: bool
+) -> None:
+    """`llmrun run` once its arguments are read."""
+    out = session.out
+    with reach(session, model, local=local) as there, there.client() as client:
+        with out.waiting(f"waiting for {model}"):
+            answer = ask(client, there.model, prompt, options)
+        with answer:
+            if out.mode == "json":
+                for _ in answer:
+                    pass
+                out.json({"model": model, **answer.result()})
+            else:
+                show(out, answer)
+        if answer.finish_reason == "length" and options.max_tokens is None:
+            out.note("the answer was cut off: the context is full")
+        if verbose:
+            for line in figures(answer):
+                out.note(line)
+
+
+def figures(answer: Answer) -> list[str]:
+    """Tokens, speed and waiting times of a finished answer, one line each."""
+    lines = []
+    if usage := answer.usage:
+        lines.append(f"prompt   {usage.prompt} tokens, {usage.cached} of them cached")
+        lines.append(f"answer   {usage.completion} tokens")
+    if timings := answer.timings:
+        lines.append(f"queue    {timings.queue_ms:.0f} ms")
+        lines.append(f"prefill  {timings.prefill_ms:.0f} ms{_rate(answer)}")
+        lines.append(f"decode   {timings.decode_ms:.0f} ms{_speed(timings.itl_ms)}")
+        lines.append(f"ttft     {timings.ttft_ms:.0f} ms")
+        lines.append(f"itl      {timings.itl_ms:.1f} ms")
+    return lines
+
+
+def _rate(answer: Answer) -> str:
+    usage, timings = answer.usage, answer.timings
+    if not usage or not timings or timings.prefill_ms <= 0:
+        return ""
+    return f", {(usage.prompt - usage.cached) / timings.prefill_ms * 1000:.0f} tokens/s"
+
+
+def _speed(itl_ms: float) -> str:
+    return f", {1000 / itl_ms:.0f} tokens/s" if itl_ms > 0 else ""

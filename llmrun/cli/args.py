@@ -1,0 +1,51 @@
+"""Arguments that several commands share: one name, one help text, one completion each."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from llmrun.errors import LlmrunError
+
+
+def new_app() -> typer.Typer:
+    """The Typer app of one command module."""
+    return typer.Typer(
+        rich_markup_mode=None,
+        add_completion=False,
+        context_settings={"help_option_names": ["-h", "--help"]},
+    )
+
+
+def complete_model(incomplete: str) -> list[str]:
+    """Names of models in the store that start with what was typed so far."""
+    from llmrun.config import Paths
+    from llmrun.store import Store
+
+    try:
+        return [model.name for model in Store(Paths.find()).list() if model.name.startswith(incomplete)]
+    except (LlmrunError, OSError):
+        return []  # a shell completion has nobody to tell
+
+
+ModelName = Annotated[
+    str,
+    typer.Argument(
+        metavar="MODEL",
+        help="A name from `llmrun list`, a catalogue name, a reference, or a path to a .gguf.",
+        autocompletion=complete_model,
+        show_default=False,
+    ),
+]
+
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+
+System = Annotated[str | None, typer.Option(metavar="TEXT", help="System prompt.")]
+
+OptionPairs = Annotated[
+    list[str] | None,
+    typer.Option("-o", metavar="KEY=VALUE", help="Any option, such as top_k=20; repeatable."),
+]
+
+Local = Annotated[bool, typer.Option("--local", help="Use a daemon of its own, which ends with the command.")]

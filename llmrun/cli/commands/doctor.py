@@ -1,0 +1,60 @@
+"""`llmrun doctor`: what is wrong here, and the command that mends it."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import asdict
+
+import typer
+
+from llmrun.cli.args import AsJson, new_app
+from llmrun.cli.doctor.finding import Finding, broken
+from llmrun.cli.output import Output
+from llmrun.cli.session import Session, session_of
+from llmrun.errors import LlmrunError
+
+app = new_app()
+
+
+@app.command()
+def doctor(context: typer.Context, as_json: AsJson = False) -> None:
+    """Examine the machine, llama.cpp, the models and the daemon. Exit code 1 where something is broken.
+
+    \b
+    Example:
+      llmrun doctor
+    """
+    session = session_of(context)
+    findings = examine(session)
+    if as_json:
+        session.out.json([asdict(finding) for finding in findings])
+    else:
+        report(session.out, findings)
+    if any(finding.level == "broken" for finding in findings):
+        raise typer.Exit(1)
+
+
+def examine(session: Session) -> list[Finding]:
+    """All checks. One that fails to run is a finding itself."""
+    from llmrun.cli.doctor.backend import check_backend
+    from llmrun.cli.doctor.machine import check_machine
+    from llmrun.cli.doctor.service import check_service
+    from llmrun.cli.doctor.storage import check_storage
+    from llmrun.cli.reach import connector
+
+    findings = [*check_machine(), *check_backend(dict(os.environ)), *check_storage(session.paths)]
+    try:
+        where = connector(session)
+    except LlmrunError as error:
+        return [*findings, broken("settings", error.message, error.hint)]
+    return [*findings, *check_service(where)]
+
+
+def report(out: Output, findings: list[Finding]) -> None:
+    """A line per finding and, under what is wrong, its mend. Quiet: only what is wrong."""
+    for finding in findings:
+        if finding.level == "ok" and out.mode == "quiet":
+            continue
+        out.result(f"{finding.level:<8} {finding.subject:<10} {finding.text}")
+        if finding.mend:
+            out.result(f"{'':<19} mend: {finding.mend}")

@@ -1,0 +1,37 @@
+"""`llmrun rm`: remove models."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from llmrun.cli.args import complete_model, new_app
+from llmrun.cli.session import session_of
+from llmrun.store.disk import human
+
+app = new_app()
+
+
+@app.command()
+def rm(
+    context: typer.Context,
+    models: Annotated[
+        list[str],
+        typer.Argument(metavar="MODEL", help="Names to remove.", autocompletion=complete_model),
+    ],
+) -> None:
+    """Remove models. A file goes with its last name; one that is used in place stays.
+
+    \b
+    Example:
+      llmrun rm smollm2:135m
+    """
+    from llmrun.store import Store
+
+    session = session_of(context)
+    store = Store(session.paths)
+    for name in models:
+        removed = store.remove(name)
+        what = "its file stays" if removed.in_place else f"{human(removed.freed)} freed"
+        session.out.note(f"{removed.name} is removed, {what}")

@@ -1,0 +1,83 @@
+"""`llmrun run`: one answer on stdout."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+import typer
+
+from llmrun.cli.args import AsJson, Local, ModelName, OptionPairs, System, new_app
+from llmrun.cli.options import parse_options
+from llmrun.cli.prompt import StandardInput, gather
+from llmrun.cli.session import session_of
+from llmrun.errors import USAGE, LlmrunError
+from llmrun.types import Message, Options
+
+app = new_app()
+
+
+@app.command(no_args_is_help=False)
+def run(
+    context: typer.Context,
+    model: ModelName,
+    prompt: Annotated[
+        list[str] | None, typer.Argument(metavar="PROMPT", help="Words of the prompt; - is stdin.")
+    ] = None,
+    system: System = None,
+    temperature: Annotated[float | None, typer.Option(help="0 takes the likeliest token.")] = None,
+    top_p: Annotated[float | None, typer.Option(help="Keep the likeliest tokens up to this sum.")] = None,
+    seed: Annotated[int | None, typer.Option(help="The same seed gives the same answer.")] = None,
+    max_tokens: Annotated[int | None, typer.Option(help="Longest answer, in tokens.")] = None,
+    stop: Annotated[
+        list[str] | None, typer.Option(help="End the answer before this text; repeatable.", metavar="TEXT")
+    ] = None,
+    ctx: Annotated[int | None, typer.Option(help="Context the model is loaded with, in tokens.")] = None,
+    option: OptionPairs = None,
+    file: Annotated[
+        list[str] | None, typer.Option(help="A text file put after the prompt; repeatable.", metavar="FILE")
+    ] = None,
+    raw: Annotated[bool, typer.Option("--raw", help="Send the prompt as it is, without a template.")] = False,
+    verbose: Annotated[bool, typer.Option("--verbose", help="Show timings on stderr.")] = False,
+    as_json: AsJson = False,
+    local: Local = False,
+) -> None:
+    """Answer one prompt. Text piped in follows the prompt after a blank line.
+
+    Without a prompt, on a terminal, this opens `llmrun chat`.
+
+    \b
+    Examples:
+      llmrun run smollm2:135m "Why is the sky blue?"
+      cat notes.txt | llmrun run smollm2:135m "Summarise:"
+      llmrun run ./model.gguf --temperature 0 -o top_k=1 "Say hi"
+    """
+    session = session_of(context)
+    flags = Options(
+        temperature=temperature,
+        top_p=top_p,
+        seed=seed,
+        max_tokens=max_tokens,
+        stop=tuple(stop or ()),
+        ctx=ctx,
+    )
+    options = flags.over(parse_options(option or ()))
+    stdin = StandardInput(sys.stdin, session.out.note)
+    if raw and system is not None:
+        raise LlmrunError(USAGE, "--raw sends no system prompt", hint="leave out --system or --raw")
+    if stdin.on_terminal and not (prompt or file or raw or as_json):
+        from llmrun.cli.repl.loop import chat
+
+        chat(session, model, system=system, options=options, local=local)
+        return
+    text = gather(prompt or (), file or (), stdin)
+    if not text:
+        raise LlmrunError(USAGE, "there is no prompt", hint="write it after the model, or pipe it in")
+    if as_json:
+        session.out.mode = "json"
+
+    from llmrun.cli.answering import answer_once
+
+    turns = [Message(role="system", content=system)] if system is not None else []
+    turns.append(Message(role="user", content=text))
+    answer_once(session, model, text if raw else turns, options, local=local, verbose=verbose)

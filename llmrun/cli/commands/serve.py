@@ -1,0 +1,67 @@
+"""`llmrun serve`: the daemon in the foreground."""
+
+from __future__ import annotations
+
+import os
+from enum import Enum
+from typing import Annotated, Any
+
+import typer
+
+from llmrun.cli.args import new_app
+from llmrun.cli.session import session_of
+from llmrun.config import load_settings, parse_setting
+
+app = new_app()
+
+
+class LogFormat(str, Enum):
+    """How log lines look."""
+
+    text = "text"
+    json = "json"
+
+
+@app.command()
+def serve(
+    context: typer.Context,
+    host: Annotated[str | None, typer.Option(metavar="HOST", help="Address to listen on.")] = None,
+    port: Annotated[
+        int | None, typer.Option(metavar="PORT", min=0, max=65535, help="Port; 0 takes a free one.")
+    ] = None,
+    api_key: Annotated[str | None, typer.Option(metavar="KEY", help="Key that clients must send.")] = None,
+    parallel: Annotated[
+        str | None, typer.Option(metavar="COUNT", help="Sequences decoded together per model, or auto.")
+    ] = None,
+    ctx: Annotated[str | None, typer.Option(metavar="TOKENS", help="Context per model, or auto.")] = None,
+    log_format: Annotated[LogFormat, typer.Option(help="Form of the log lines.")] = LogFormat.text,
+    no_auth: Annotated[
+        bool, typer.Option("--no-auth", help="Serve beyond loopback without an API key.")
+    ] = False,
+    private: Annotated[bool, typer.Option("--private", hidden=True)] = False,
+) -> None:
+    """Serve the HTTP API until Ctrl-C. Models are loaded when they are asked for.
+
+    \b
+    Examples:
+      llmrun serve
+      llmrun serve --host 0.0.0.0 --port 8080 --api-key "$KEY"
+    """
+    session = session_of(context)
+    flags: dict[str, Any] = {"api_key": api_key}
+    for name, text in (("parallel", parallel), ("ctx", ctx)):
+        if text is not None:
+            flags[name] = parse_setting(name, text, f"--{name}")
+    if host is not None or port is not None:
+        named = parse_setting("host", host, "--host") if host is not None else session.settings.host
+        flags["host"] = (named[0], named[1] if port is None else port)
+    settings = load_settings(session.paths, os.environ, flags)
+
+    from llmrun import log
+    from llmrun.api import serve as server
+
+    log.setup("DEBUG" if session.debug else "INFO", log_format.value)
+    if private:
+        server.serve_private(settings, session.paths)
+    else:
+        server.serve(settings, session.paths, no_auth=no_auth)

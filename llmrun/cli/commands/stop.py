@@ -1,0 +1,71 @@
+"""`llmrun stop`: unload models, or end the daemon."""
+
+from __future__ import annotations
+
+import time
+from typing import Annotated
+
+import typer
+
+from llmrun.cli.args import complete_model, new_app
+from llmrun.cli.output import Output
+from llmrun.cli.reach import connector, daemon_name
+from llmrun.cli.session import session_of
+from llmrun.client.connection import Connector
+from llmrun.errors import DAEMON_UNREACHABLE, USAGE, LlmrunError
+
+app = new_app()
+PATIENCE = 30.0
+POLL = 0.1
+
+
+@app.command()
+def stop(
+    context: typer.Context,
+    models: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="MODEL", help="Models to unload; all without.", autocompletion=complete_model),
+    ] = None,
+    daemon: Annotated[bool, typer.Option("--daemon", help="End the background daemon.")] = False,
+) -> None:
+    """Unload models from memory at once. The requests they are answering fail.
+
+    \b
+    Examples:
+      llmrun stop smollm2:135m
+      llmrun stop --daemon
+    """
+    session = session_of(context)
+    where = connector(session)
+    if daemon:
+        if models:
+            raise LlmrunError(USAGE, "--daemon ends the daemon with all its models", hint="leave out MODEL")
+        end_daemon(where, session.out)
+        return
+    client = where.find()
+    if client is None:
+        session.out.note("no daemon is running, so nothing is loaded")
+        return
+    with client:
+        wanted: list[str | None] = [daemon_name(model) for model in models] if models else [None]
+        stopped = [name for model in wanted for name in client.stop(model)]
+    for name in stopped:
+        session.out.note(f"{name} is unloaded")
+    if not stopped:
+        session.out.note("nothing was loaded" if not models else f"not loaded: {', '.join(models)}")
+
+
+def end_daemon(where: Connector, out: Output) -> None:
+    """Ask the daemon to end and wait until it has."""
+    client = where.find()
+    if client is None:
+        out.note("no daemon is running")
+        return
+    with client:
+        client.shutdown()
+    deadline = time.monotonic() + PATIENCE
+    while where.is_running():
+        if time.monotonic() > deadline:
+            raise LlmrunError(DAEMON_UNREACHABLE, f"the daemon still runs after {PATIENCE:.0f} s", hint="")
+        time.sleep(POLL)
+    out.note("the daemon has ended")

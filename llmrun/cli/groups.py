@@ -1,0 +1,68 @@
+"""The table of commands and the group that imports a command's module only when it is wanted."""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+from collections.abc import Iterator
+from typing import Any
+
+import typer
+from typer.core import TyperGroup
+
+from llmrun.errors import USAGE, LlmrunError
+
+# section -> command -> module in llmrun.cli.commands
+SECTIONS: dict[str, dict[str, str]] = {
+    "Talk": {"run": "run", "chat": "chat"},
+    "Models": {"pull": "pull", "list": "list", "show": "show", "cp": "cp", "rm": "rm"},
+    "Daemon": {"serve": "serve", "ps": "ps", "stop": "stop", "logs": "logs"},
+    "Help": {"doctor": "doctor", "config": "config", "template": "template"},
+}
+ALIASES = {"ls": "list"}
+_MODULES = {name: module for section in SECTIONS.values() for name, module in section.items()}
+
+
+def load_command(name: str) -> Any:
+    """The Typer command called `name`; KeyError where there is none."""
+    module = importlib.import_module(f"llmrun.cli.commands.{_MODULES[ALIASES.get(name, name)]}")
+    command = typer.main.get_command(module.app)
+    command.name = name
+    return command
+
+
+class LazyGroup(TyperGroup):
+    """`llmrun`: its commands come from the table above."""
+
+    def list_commands(self, ctx: Any) -> list[str]:  # noqa: ARG002
+        return list(_MODULES)
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:  # noqa: ARG002
+        try:
+            command = load_command(cmd_name)
+        except KeyError:
+            return None
+        # --debug and --quiet are understood before and after the command's name.
+        command.params.extend(p for p in self.params if p.name in ("debug", "quiet"))
+        return command
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        if args and not args[0].startswith("-") and self.get_command(ctx, args[0]) is None:
+            near = difflib.get_close_matches(args[0], [*_MODULES, *ALIASES], n=1)
+            hint = f"did you mean {near[0]!r}?" if near else "see: llmrun --help"
+            raise LlmrunError(USAGE, f"there is no command {args[0]!r}", hint=hint)
+        return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        for section, rows in self._sections(ctx, formatter.width):
+            with formatter.section(section):
+                formatter.write_dl(rows)
+
+    def _sections(self, ctx: Any, width: int) -> Iterator[tuple[str, list[tuple[str, str]]]]:
+        aliases = {name: alias for alias, name in ALIASES.items()}
+        for section, names in SECTIONS.items():
+            rows = []
+            for name in names:
+                title = f"{name}, {aliases[name]}" if name in aliases else name
+                rows.append((title, self.get_command(ctx, name).get_short_help_str(width)))
+            yield section, rows

@@ -1,0 +1,168 @@
+"""The one place that writes to a person: results to stdout, everything else to stderr.
+
+Goes in: results, records, notes, errors. Comes out: text that suits where it goes. On a terminal an
+error is red and control characters are made visible; anywhere else the bytes are exactly the text.
+It does not know commands, models or HTTP.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Literal, TextIO
+
+from llmrun.errors import LlmrunError
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+Mode = Literal["human", "json", "quiet"]
+Record = Mapping[str, Any]
+Columns = Mapping[str, Callable[[Any], str]]
+
+# A model or a server must not drive the reader's terminal: control characters, except for line and
+# tab, are shown by the symbols Unicode has for them.
+_VISIBLE = {code: chr(0x2400 + code) for code in range(32) if chr(code) not in "\n\t"} | {0x7F: "␡"}
+_VISIBLE |= dict.fromkeys(range(128, 160), "�")
+
+
+def one_line(text: str) -> str:
+    """`text` with its line breaks made spaces."""
+    return " ".join(part for line in text.splitlines() if (part := line.strip()))
+
+
+def is_terminal(stream: TextIO | None) -> bool:
+    """Whether a person reads (or types on) `stream`; a closed stream is no terminal."""
+    try:
+        return stream is not None and stream.isatty()
+    except ValueError:
+        return False
+
+
+def table(records: Sequence[Record], columns: Columns) -> list[str]:
+    """Lines of a table: headings, then the records, columns two spaces apart."""
+    rows = [list(columns), *([cell(record) for cell in columns.values()] for record in records)]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return ["  ".join(map(str.ljust, row, widths)).rstrip() for row in rows]
+
+
+class Output:
+    """Writes for one command. `mode` human is tables and notes; json is JSON results; quiet is names
+    and results only. A missing stream (closed by the shell) swallows what is written."""
+
+    def __init__(
+        self,
+        stdout: TextIO | None,
+        stderr: TextIO | None,
+        *,
+        mode: Mode = "human",
+        env: Mapping[str, str] = os.environ,
+    ) -> None:
+        self.mode = mode
+        self._out = stdout
+        self._err = stderr
+        self.on_terminal = is_terminal(stdout)
+        self.notes_on_terminal = is_terminal(stderr)
+        plain = bool(env.get("NO_COLOR")) or env.get("TERM") == "dumb"
+        self.colour = self.notes_on_terminal and not plain
+
+    @classmethod
+    def standard(cls) -> Output:
+        """The process's own streams. Pipes and files get UTF-8 whatever the locale says; a terminal
+        keeps its encoding and shows a mark for what it cannot."""
+        for stream in (sys.stdout, sys.stderr):
+            if stream is not None and hasattr(stream, "reconfigure"):
+                if is_terminal(stream):
+                    stream.reconfigure(errors="replace")
+                else:
+                    stream.reconfigure(encoding="utf-8", errors="surrogateescape")
+        return cls(sys.stdout, sys.stderr)
+
+    def piece(self, text: str) -> None:
+        """A part of a result, at once."""
+        if self._out is not None and text:
+            self._out.write(text.translate(_VISIBLE) if self.on_terminal else text)
+            self._out.flush()
+
+    def result(self, text: str) -> None:
+        """A result and one newline."""
+        self.piece(f"{text}\n")
+
+    def json(self, value: object) -> None:
+        """A result as JSON: indented on a terminal, one line elsewhere."""
+        indent = 2 if self.on_terminal else None
+        self.result(json.dumps(value, ensure_ascii=False, indent=indent))
+
+    def records(self, records: Sequence[Record], columns: Columns) -> None:
+        """A list of things: a table, a JSON array, or, when quiet, the `name` of each.
+
+        `columns` maps a heading to what makes a cell of a record.
+        """
+        if self.mode == "json":
+            self.json([dict(record) for record in records])
+        elif self.mode == "quiet":
+            for record in records:
+                self.result(str(record["name"]))
+        else:
+            for line in table(records, columns):
+                self.result(line)
+
+    def fields(self, pairs: Sequence[tuple[str, str]]) -> None:
+        """Names and values, one pair a line, aligned."""
+        width = max((len(name) for name, _ in pairs), default=0)
+        for name, value in pairs:
+            self.result(f"{name.ljust(width)}  {value}".rstrip())
+
+    def note(self, text: str) -> None:
+        """Something worth knowing that is no result; silent when quiet."""
+        if self.mode != "quiet":
+            self._say(text)
+
+    def warn(self, text: str) -> None:
+        """Something the reader should act on."""
+        self._say(one_line(text), label="warning:", colour="33")
+
+    def error(self, error: LlmrunError) -> None:
+        """`error: WHAT. HOW TO MEND IT`, after the log lines that explain it, where there are some."""
+        for line in error.details.get("log", ()):
+            self._say(f"  | {line}")
+        self._say(one_line(str(error)), label="error:", colour="31")
+
+    def _say(self, text: str, *, label: str = "", colour: str = "") -> None:
+        if self._err is None:
+            return
+        if self.notes_on_terminal:
+            text = text.translate(_VISIBLE)
+        if label:
+            text = f"\x1b[{colour}m{label}\x1b[0m {text}" if self.colour else f"{label} {text}"
+        self._err.write(f"{text}\n")
+        self._err.flush()
+
+    @contextmanager
+    def waiting(self, text: str) -> Iterator[None]:
+        """A spinner while something takes its time; nothing unless a person watches stderr."""
+        if self.mode == "quiet" or not self.notes_on_terminal:
+            yield
+            return
+        with self.note_console().status(text):
+            yield
+
+    def note_console(self) -> Console:
+        """stderr for rich, which draws bars and spinners there. Only for a terminal."""
+        from rich.console import Console
+
+        return Console(file=self._err, no_color=not self.colour)
+
+    def result_console(self) -> Console:
+        """stdout for rich. Only for a terminal."""
+        from rich.console import Console
+
+        return Console(file=self._out, no_color=not self.colour)
+
+    def close(self) -> None:
+        """Flush. BrokenPipeError where the reader is gone."""
+        if self._out is not None:
+            self._out.flush()

@@ -1,0 +1,92 @@
+"""One answer as it arrives: an iterator of text that knows, when it is through, how it ended."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from types import TracebackType
+from typing import Any
+
+import httpx
+import msgspec
+
+from llmrun.client.sse import event_data
+from llmrun.client.wire import Chunk
+from llmrun.errors import DAEMON_UNREACHABLE, INTERNAL, LlmrunError
+from llmrun.types import Timings, Usage
+
+END = "[DONE]"
+_decoder = msgspec.json.Decoder(Chunk)
+
+
+class Answer:
+    """Iterate it once for the pieces of text; `finish_reason`, `usage` and `timings` are set then.
+
+    A context manager: leaving it closes the connection, which cancels an answer still being made.
+    The text so far is in `text`. Not thread-safe.
+    """
+
+    def __init__(self, response: httpx.Response) -> None:
+        self._response = response
+        self._pieces: list[str] = []
+        self.finish_reason: str | None = None
+        self.usage: Usage | None = None
+        self.timings: Timings | None = None
+
+    @property
+    def text(self) -> str:
+        return "".join(self._pieces)
+
+    def __iter__(self) -> Iterator[str]:
+        """Pieces of text. LlmrunError where the daemon reports an error midway, or is gone."""
+        try:
+            for data in event_data(self._response.iter_bytes()):
+                if data == END:
+                    return
+                if piece := self._take(data):
+                    self._pieces.append(piece)
+                    yield piece
+        except httpx.HTTPError as error:
+            raise _cut_off(str(error)) from error
+        raise _cut_off("the stream ended early")
+
+    def _take(self, data: str) -> str:
+        try:
+            chunk = _decoder.decode(data)
+        except msgspec.DecodeError as error:
+            raise LlmrunError(INTERNAL, f"the daemon sent a chunk that cannot be read: {error}") from None
+        if chunk.error:
+            raise chunk.error.error()
+        self.usage = chunk.usage.usage() if chunk.usage else self.usage
+        self.timings = chunk.timings or self.timings
+        for choice in chunk.choices:
+            self.finish_reason = choice.finish_reason or self.finish_reason
+        return "".join(choice.piece() for choice in chunk.choices)
+
+    def result(self) -> dict[str, Any]:
+        """What is known of the answer, for JSON."""
+        return {
+            "text": self.text,
+            "finish_reason": self.finish_reason,
+            "usage": msgspec.to_builtins(self.usage),
+            "timings": msgspec.to_builtins(self.timings),
+        }
+
+    def close(self) -> None:
+        """Hang up. Twice is harmless."""
+        self._response.close()
+
+    def __enter__(self) -> Answer:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def _cut_off(why: str) -> LlmrunError:
+    return LlmrunError(
+        DAEMON_UNREACHABLE,
+        f"the daemon went away in the middle of the answer ({why})",
+        hint="run it again; the reason is in llmrun logs",
+    )

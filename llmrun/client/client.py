@@ -1,0 +1,113 @@
+"""Requests to a running daemon. Calls in, text and records out, every failure an LlmrunError.
+
+It does not find or start the daemon (`connection` does) and knows no terminal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from types import TracebackType
+from typing import Any, TypeVar
+
+import httpx
+import msgspec
+
+from llmrun.client.answer import Answer
+from llmrun.client.wire import LoadedModel, chat_body, completion_body, error_of
+from llmrun.errors import DAEMON_UNREACHABLE, INTERNAL, LlmrunError
+from llmrun.types import Message, Options
+
+T = TypeVar("T")
+
+CONNECT_TIMEOUT = 5.0
+CONTROL_TIMEOUT = 60.0  # stopping a model waits for its process to end
+
+
+def base_url(host: str, port: int) -> str:
+    """Where to send requests for a daemon that listens on `host`; on all addresses means loopback too."""
+    host = {"0.0.0.0": "127.0.0.1", "::": "::1", "": "127.0.0.1"}.get(host, host)
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+
+
+class Client:
+    """One daemon's client; a context manager. Not thread-safe."""
+
+    def __init__(self, host: str, port: int, api_key: str | None = None) -> None:
+        self.url = base_url(host, port)
+        headers = {"Authorization": f"Bearer {api_key}"} if api_key else {}
+        # The daemon speaks plain HTTP and is never behind a proxy: neither certificates (slow to
+        # load) nor the environment's proxies are wanted.
+        self._http = httpx.Client(
+            base_url=self.url,
+            headers=headers,
+            timeout=httpx.Timeout(None, connect=CONNECT_TIMEOUT),
+            trust_env=False,
+            verify=False,
+        )
+
+    def chat(self, model: str, messages: Sequence[Message], options: Options) -> Answer:
+        """Ask for the next turn of a conversation. Returns when the answer begins."""
+        return self._stream("/v1/chat/completions", chat_body(model, messages, options))
+
+    def complete(self, model: str, prompt: str, options: Options) -> Answer:
+        """Ask for the continuation of a raw prompt. Returns when the answer begins."""
+        return self._stream("/v1/completions", completion_body(model, prompt, options))
+
+    def is_healthy(self, timeout: float = 2.0) -> bool:
+        """Whether a daemon answers there at all."""
+        try:
+            return self._http.get("/health", timeout=timeout).status_code == 200
+        except httpx.HTTPError:
+            return False
+
+    def loaded(self) -> list[LoadedModel]:
+        """The models in memory."""
+        return self._read("GET", "/llmrun/ps", list[LoadedModel])
+
+    def stop(self, model: str | None = None) -> list[str]:
+        """Unload one model, or all; the names of those unloaded."""
+        return self._read("POST", "/llmrun/stop", list[str], {"model": model})
+
+    def shutdown(self) -> None:
+        """End the daemon. Returns when it has agreed to."""
+        self._call("POST", "/llmrun/shutdown", {})
+
+    def _read(self, method: str, path: str, shape: type[T], body: dict[str, Any] | None = None) -> T:
+        response = self._call(method, path, body)
+        try:
+            return msgspec.json.decode(response.content, type=shape)
+        except msgspec.DecodeError as error:
+            raise LlmrunError(INTERNAL, f"the daemon's answer to {path} cannot be read: {error}") from None
+
+    def _call(self, method: str, path: str, body: dict[str, Any] | None = None) -> httpx.Response:
+        try:
+            response = self._http.request(method, path, json=body, timeout=CONTROL_TIMEOUT)
+        except httpx.HTTPError as error:
+            raise self._unreachable(error) from error
+        if response.is_error:
+            raise error_of(response.status_code, response.content)
+        return response
+
+    def _stream(self, path: str, body: dict[str, Any]) -> Answer:
+        try:
+            response = self._http.send(self._http.build_request("POST", path, json=body), stream=True)
+            if response.is_error:
+                raise error_of(response.status_code, response.read())
+        except httpx.HTTPError as error:
+            raise self._unreachable(error) from error
+        return Answer(response)
+
+    def _unreachable(self, error: httpx.HTTPError) -> LlmrunError:
+        what = "does not answer in time" if isinstance(error, httpx.TimeoutException) else str(error)
+        return LlmrunError(DAEMON_UNREACHABLE, f"no daemon can be reached at {self.url} ({what})")
+
+    def close(self) -> None:
+        self._http.close()
+
+    def __enter__(self) -> Client:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()

@@ -1,0 +1,151 @@
+"""The shapes the daemon sends, as far as the client reads them, and the bodies it is sent. Pure.
+
+Unknown fields are ignored, so that a newer daemon can add some.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from llmrun.errors import INTERNAL, KINDS, LlmrunError
+from llmrun.types import Message, Options, Timings, Usage
+
+# Options the OpenAI dialect knows by the same name, ours among them.
+_SAME_NAME = (
+    "temperature",
+    "top_k",
+    "top_p",
+    "min_p",
+    "typical_p",
+    "repeat_penalty",
+    "repeat_last_n",
+    "presence_penalty",
+    "frequency_penalty",
+    "seed",
+    "max_tokens",
+)
+
+
+class Delta(msgspec.Struct, frozen=True):
+    content: str | None = None
+
+
+class Choice(msgspec.Struct, frozen=True):
+    delta: Delta = Delta()
+    text: str | None = None
+    finish_reason: str | None = None
+
+    def piece(self) -> str:
+        """The text of this chunk, chat or completion."""
+        return self.delta.content or self.text or ""
+
+
+class PromptDetails(msgspec.Struct, frozen=True):
+    cached_tokens: int | None = None
+
+
+class WireUsage(msgspec.Struct, frozen=True):
+    prompt_tokens: int
+    completion_tokens: int = 0
+    prompt_tokens_details: PromptDetails | None = None
+
+    def usage(self) -> Usage:
+        details = self.prompt_tokens_details
+        return Usage(
+            prompt=self.prompt_tokens,
+            completion=self.completion_tokens,
+            cached=(details.cached_tokens or 0) if details else 0,
+        )
+
+
+class WireError(msgspec.Struct, frozen=True):
+    message: str
+    code: str | int | None = None
+    param: str | None = None
+    details: dict[str, Any] = {}
+
+    def error(self) -> LlmrunError:
+        """The error the daemon meant; its message already holds the hint."""
+        kind = KINDS.get(str(self.code), INTERNAL)
+        return LlmrunError(kind, self.message, hint="", field=self.param, **self.details)
+
+
+class ErrorBody(msgspec.Struct, frozen=True):
+    error: WireError
+
+
+class Chunk(msgspec.Struct, frozen=True):
+    choices: list[Choice] = []
+    usage: WireUsage | None = None
+    timings: Timings | None = None
+    error: WireError | None = None
+
+
+class LoadedInfo(msgspec.Struct, frozen=True):
+    """Contexts in tokens, sizes in bytes."""
+
+    ctx: int
+    size: int
+    kv_bytes: int
+    device: str
+
+
+class LoadedStats(msgspec.Struct, frozen=True):
+    running: int
+    waiting: int
+    kv_used: int
+    kv_total: int
+    decode_tps: float
+
+
+class LoadedModel(msgspec.Struct, frozen=True):
+    """A model in memory. `info` and `stats` come once it is loaded; times in unix seconds."""
+
+    name: str
+    state: str
+    progress: float = 0.0
+    info: LoadedInfo | None = None
+    stats: LoadedStats | None = None
+    pid: int | None = None
+    since: float | None = None
+    expires_at: float | None = None
+    in_flight: int = 0
+
+
+def sampling_fields(options: Options) -> dict[str, Any]:
+    """The set options as fields of a request body."""
+    fields = {name: value for name in _SAME_NAME if (value := getattr(options, name)) is not None}
+    if options.stop:
+        fields["stop"] = list(options.stop)
+    return fields
+
+
+def chat_body(model: str, messages: Sequence[Message], options: Options) -> dict[str, Any]:
+    """A streamed chat request."""
+    turns = [{"role": message.role, "content": message.content} for message in messages]
+    return {"model": model, "messages": turns, **_streamed(options)}
+
+
+def completion_body(model: str, prompt: str, options: Options) -> dict[str, Any]:
+    """A streamed request for a raw prompt, with no template around it."""
+    return {"model": model, "prompt": prompt, **_streamed(options)}
+
+
+def _streamed(options: Options) -> dict[str, Any]:
+    return {"stream": True, "stream_options": {"include_usage": True}, **sampling_fields(options)}
+
+
+def error_of(status: int, body: bytes) -> LlmrunError:
+    """The error in a response that is one; a body in no known shape is quoted."""
+    try:
+        return msgspec.json.decode(body, type=ErrorBody).error.error()
+    except msgspec.DecodeError:
+        said = body[:200].decode("utf-8", "replace").strip() or "nothing"
+        return LlmrunError(
+            INTERNAL,
+            f"the daemon answered {status} and said {said!r}",
+            hint="is it llmrun that listens there?",
+        )
