@@ -1,0 +1,28 @@
+"""The model store: what models there are, where they come from, what their files say."""
+
+from __future__ import annotations
+
+from llmrun.store.catalogue import Catalogue
+from llmrun.store.facts import special_tokens
+from llmrun.store.gguf import GGUFHeader, read_header
+from llmrun.store.model import StoredModel
+from llmrun.store.modelfile import Modelfile, format_modelfile, parse_modelfile
+from llmrun.store.progress import PullProgress
+from llmrun.store.reference import parse_name, parse_reference
+from llmrun.store.store import Removed, Store
+
+__all__ = [
+    "Catalogue",
+    "GGUFHeader",
+    "Modelfile",
+    "PullProgress",
+    "Removed",
+    "Store",
+    "StoredModel",
+    "format_modelfile",
+    "parse_modelfile",
+    "parse_name",
+    "parse_reference",
+    "read_header",
+    "special_tokens",
+]

@@ -1,0 +1,101 @@
+"""Writing safely: atomic replacement, locks between processes, free space, and errors in words."""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from llmrun.errors import DISK, LlmrunError
+
+BLOCK = 1 << 20
+SPARE = 64 << 20  # bytes left free, so that a pull never fills the disk to the last byte
+
+
+def human(size: float) -> str:
+    """`size` bytes as a person says it: 98.4 MB. Powers of 1000, as disks and the Hub count."""
+    for unit in ("bytes", "kB", "MB", "GB"):
+        if size < 1000:
+            return f"{size:.0f} {unit}" if unit == "bytes" else f"{size:.1f} {unit}"
+        size /= 1000
+    return f"{size:.1f} TB"
+
+
+def write_atomic(path: Path, data: bytes) -> None:
+    """Put `data` at `path` whole or not at all."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.NamedTemporaryFile(dir=path.parent, prefix=".", suffix=".tmp", delete=False) as file:
+        try:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+            Path(file.name).replace(path)
+        except BaseException:
+            Path(file.name).unlink(missing_ok=True)
+            raise
+
+
+def require_space(folder: Path, size: int) -> None:
+    """DISK where `folder`, which exists, has no room for `size` more bytes."""
+    free = shutil.disk_usage(folder).free
+    if free < size + SPARE:
+        raise LlmrunError(
+            DISK,
+            f"{human(size)} are needed in {folder} and {human(free)} are free",
+            hint="free some space, or set LLMRUN_HOME to a folder on a larger disk",
+        )
+
+
+def sha256_of(path: Path, on_read: Callable[[int], None] | None = None) -> str:
+    """The digest of a file; `on_read` gets the bytes read so far."""
+    digest, done = hashlib.sha256(), 0
+    with path.open("rb") as file:
+        while block := file.read(BLOCK):
+            digest.update(block)
+            done += len(block)
+            if on_read:
+                on_read(done)
+    return digest.hexdigest()
+
+
+@contextmanager
+def locked(path: Path, on_wait: Callable[[], None]) -> Iterator[None]:
+    """Hold the lock file `path` against other threads and processes; `on_wait` is called before waiting.
+
+    The file stays: removing a lock that another process just opened would give two owners.
+    """
+    from filelock import FileLock, Timeout
+
+    path.parent.mkdir(parents=True, exist_ok=True)
+    lock = FileLock(path)
+    try:
+        lock.acquire(timeout=0)
+    except Timeout:
+        on_wait()
+        lock.acquire()
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+@contextmanager
+def writing(folder: Path) -> Iterator[None]:
+    """Turn what the operating system refuses under `folder` into an error that says what to do."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            raise LlmrunError(DISK, f"the disk of {folder} is full") from error
+        if error.errno in (errno.EROFS, errno.EACCES, errno.EPERM):
+            raise LlmrunError(
+                DISK,
+                f"{error.filename or folder} cannot be written ({error.strerror})",
+                hint="set LLMRUN_HOME to a folder you may write to",
+            ) from error
+        raise LlmrunError(DISK, f"{error.filename or folder}: {error.strerror or error}") from error

@@ -1,0 +1,172 @@
+"""What the store remembers of a model: one JSON file a name, in `models/manifests`.
+
+The file name is the model's with `/` written `+` and `:` written `@`, neither of which a name may hold: names
+and files match one to one, all lie in one folder, and none can lead out of it. A manifest is written last,
+when its files are verified and in place, and atomically, so a reader sees a whole one or none.
+
+Paths in a manifest are relative to the models folder where the store owns the file, else absolute.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import datetime, timezone
+from pathlib import Path
+
+import msgspec
+
+from llmrun.errors import BAD_FILE, CONFLICT, LlmrunError
+from llmrun.log import ROOT
+from llmrun.store.disk import write_atomic
+from llmrun.store.facts import Facts, read_facts
+from llmrun.types import Options
+
+_LOG = ROOT.getChild("store")
+
+
+class FileEntry(msgspec.Struct, frozen=True, kw_only=True):
+    """`modified` is the file's own time in nanoseconds: with the size it tells whether `facts` still hold."""
+
+    path: str
+    size: int
+    modified: int
+    sha256: str | None
+
+
+class Manifest(msgspec.Struct, frozen=True, kw_only=True):
+    """reference: what was asked for; source: where the bytes came from; options, system, template, license:
+    the Modelfile's, empty where it is silent; facts: what the GGUF says."""
+
+    name: str
+    reference: str
+    source: str
+    created: datetime
+    files: tuple[FileEntry, ...]
+    facts: Facts
+    options: Options = Options()
+    system: str | None = None
+    template: str | None = None
+    license: str = ""
+    version: int = 1
+
+
+def now() -> datetime:
+    return datetime.now(timezone.utc).replace(microsecond=0)
+
+
+class Manifests:
+    """The manifests under `models`, a folder that need not exist. Reading takes no lock; writers hold the
+    store's."""
+
+    def __init__(self, models: Path) -> None:
+        self._models = models
+        self._folder = models / "manifests"
+
+    def _path(self, name: str) -> Path:
+        return self._folder / f"{name.replace('/', '+').replace(':', '@')}.json"
+
+    def _names(self) -> list[str]:
+        files = (path.name.removesuffix(".json") for path in self._folder.glob("*.json"))
+        return sorted(file.replace("@", ":").replace("+", "/") for file in files)
+
+    def get(self, name: str) -> Manifest | None:
+        """The manifest of exactly `name`. BAD_FILE where it is damaged."""
+        try:
+            manifest = msgspec.json.decode(self._path(name).read_bytes(), type=Manifest)
+        except FileNotFoundError:
+            return None
+        except (OSError, msgspec.DecodeError) as error:
+            raise LlmrunError(
+                BAD_FILE,
+                f"{self._path(name)} is damaged: {error}",
+                hint=f"llmrun rm {name}, then pull it again",
+            ) from error
+        # Disks that ignore letter case give one file for two tags.
+        return self._fresh(manifest) if manifest.name == name else None
+
+    def readable(self, name: str) -> Manifest | None:
+        """As `get`, but a damaged manifest is logged and counts as none."""
+        try:
+            return self.get(name)
+        except LlmrunError as error:
+            _LOG.warning("%s", error)
+            return None
+
+    def all(self) -> Iterator[Manifest]:
+        """Every readable manifest, by name."""
+        for name in self._names():
+            if manifest := self.readable(name):
+                yield manifest
+
+    def exists(self, name: str) -> bool:
+        """Whether there is a manifest, readable or not."""
+        return self._path(name).exists()
+
+    def used_files(self) -> set[Path] | None:
+        """All files that manifests name; None where a damaged one hides what it names."""
+        used: set[Path] = set()
+        for name in self._names():
+            try:
+                manifest = self.get(name)
+            except LlmrunError:
+                return None
+            if manifest:
+                used.update(self.paths(manifest))
+        return used
+
+    def put(self, manifest: Manifest) -> None:
+        """Write it, over a damaged one too. CONFLICT where the disk takes another tag for the same."""
+        path = self._path(manifest.name)
+        if path.exists() and _name_in(path) not in (None, manifest.name):
+            raise LlmrunError(
+                CONFLICT,
+                f"a name like {manifest.name} is taken, but for letter case",
+                hint="use another name",
+            )
+        write_atomic(path, msgspec.json.format(msgspec.json.encode(manifest), indent=2))
+
+    def delete(self, name: str) -> None:
+        self._path(name).unlink(missing_ok=True)
+
+    def paths(self, manifest: Manifest) -> tuple[Path, ...]:
+        """Where the model's files are, first shard first; they may be gone."""
+        return tuple(self._models / entry.path for entry in manifest.files)
+
+    def entry(self, path: Path, sha256: str | None) -> FileEntry:
+        """What to remember of the file at `path`, which exists."""
+        stat = path.stat()
+        inside = path.is_relative_to(self._models)
+        return FileEntry(
+            path=(path.relative_to(self._models) if inside else path).as_posix(),
+            size=stat.st_size,
+            modified=stat.st_mtime_ns,
+            sha256=sha256,
+        )
+
+    def owned(self, manifest: Manifest) -> bool:
+        """Whether the store owns the files (else they are used in place)."""
+        return not Path(manifest.files[0].path).is_absolute()
+
+    def _fresh(self, manifest: Manifest) -> Manifest:
+        """With the facts read anew where a file used in place was replaced by another."""
+        if self.owned(manifest):
+            return manifest
+        paths = self.paths(manifest)
+        try:
+            entries = tuple(self.entry(path, None) for path in paths)
+            if all(
+                (a.size, a.modified) == (b.size, b.modified)
+                for a, b in zip(entries, manifest.files, strict=True)
+            ):
+                return manifest
+            return msgspec.structs.replace(manifest, files=entries, facts=read_facts(paths))
+        except (OSError, LlmrunError):
+            return manifest  # gone or spoilt: the listing shows what it was
+
+
+def _name_in(path: Path) -> str | None:
+    """The name that a manifest file holds, None where it cannot be read."""
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=Manifest).name
+    except (OSError, msgspec.DecodeError):
+        return None

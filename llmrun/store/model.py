@@ -1,0 +1,97 @@
+"""A model as the rest of the program sees it. In: a manifest, or a bare file. Out: `StoredModel`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from pathlib import Path
+
+from llmrun.store.facts import ModelKind, read_facts
+from llmrun.store.manifest import Manifest
+from llmrun.types import Options
+
+
+@dataclass(frozen=True)
+class StoredModel:
+    """One model on this machine.
+
+    path        the GGUF file, the first shard where there are several; `files`: all of them, in order
+    size        bytes of all files
+    sha256      of the first file, None where it was never computed (files used in place)
+    source      where the bytes came from, as a reference
+    options     the GGUF's own sampling advice, under the Modelfile's parameters
+    template    the Modelfile's chat template (Jinja); None means the GGUF's own, if it has one
+    in_place    the files are not the store's: never moved, never deleted
+    missing     a file is gone; all else is what it was when it was pulled
+    """
+
+    name: str
+    path: Path
+    files: tuple[Path, ...]
+    size: int
+    sha256: str | None
+    source: str
+    modified: datetime
+    architecture: str
+    quant: str
+    parameters: int
+    ctx_train: int
+    options: Options
+    system: str | None
+    template: str | None
+    license: str
+    kind: ModelKind
+    in_place: bool
+    missing: bool = False
+
+
+def from_manifest(manifest: Manifest, files: tuple[Path, ...], in_place: bool) -> StoredModel:
+    """The model of `manifest`, whose files should be at `files`."""
+    facts = manifest.facts
+    return StoredModel(
+        name=manifest.name,
+        path=files[0],
+        files=files,
+        size=sum(entry.size for entry in manifest.files),
+        sha256=manifest.files[0].sha256,
+        source=manifest.source,
+        modified=manifest.created,
+        architecture=facts.architecture,
+        quant=facts.quant,
+        parameters=facts.parameters,
+        ctx_train=facts.ctx_train,
+        options=manifest.options.over(facts.options),
+        system=manifest.system,
+        template=manifest.template,
+        license=manifest.license or facts.license,
+        # A template of its own makes a plain model one to chat with.
+        kind="chat" if manifest.template and facts.kind == "completion" else facts.kind,
+        in_place=in_place,
+        missing=not all(file.is_file() for file in files),
+    )
+
+
+def from_files(name: str, files: Sequence[Path]) -> StoredModel:
+    """The model in files that no manifest knows. BAD_FILE where they are no model."""
+    facts = read_facts(files)
+    stats = [file.stat() for file in files]
+    return StoredModel(
+        name=name,
+        path=files[0],
+        files=tuple(files),
+        size=sum(stat.st_size for stat in stats),
+        sha256=None,
+        source=str(files[0]),
+        modified=datetime.fromtimestamp(int(stats[0].st_mtime), timezone.utc),
+        architecture=facts.architecture,
+        quant=facts.quant,
+        parameters=facts.parameters,
+        ctx_train=facts.ctx_train,
+        options=facts.options,
+        system=None,
+        template=None,
+        license=facts.license,
+        kind=facts.kind,
+        in_place=True,
+    )

@@ -1,0 +1,101 @@
+"""The GGUF files of a repository: which belong together, what quant each is, which to take.
+
+Pure: file names in, a choice out. File naming is the ggml project's convention (`docs/gguf.md`), as far as
+publishers follow it: the quant ends the name, shards end in `-00001-of-00003`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+
+from llmrun.errors import NOT_FOUND, LlmrunError
+from llmrun.store.disk import human
+
+_SHARD = re.compile(r"(.+)-(\d{5})-of-(\d{5})\.gguf", re.IGNORECASE)
+_QUANT = re.compile(
+    r"(?:^|[-._])((?:UD-)?(?:I?Q\d+_K(?:_[A-Z]{1,2})?|I?Q\d+_\d(?:_\d+)*|IQ\d+_[A-Z]+|TQ\d_\d|MXFP4(?:_MOE)?"
+    r"|NVFP4|BF16|F16|FP16|F32|FP32))$",
+    re.IGNORECASE,
+)
+_NOT_WEIGHTS = re.compile(r"mmproj|imatrix", re.IGNORECASE)
+# Tried in this order where no quant is named. Q4_K_M keeps nearly all quality at a quarter of F16's size.
+_PREFERRED = ("Q4_K_M", "UD-Q4_K_XL", "UD-Q4_K_M", "Q4_K_S", "Q4_0", "IQ4_XS", "Q4_1", "MXFP4", "Q5_K_M")
+_SMALL = 1 << 30
+
+
+@dataclass(frozen=True)
+class Weights:
+    """One model in a repository: its files in order and their bytes together (None: not known)."""
+
+    label: str
+    files: tuple[str, ...]
+    size: int | None
+
+
+def shard_siblings(name: str) -> tuple[str, ...]:
+    """All files of the model that `name` is one of, in order; just `name` where it is no shard."""
+    match = _SHARD.fullmatch(name)
+    if not match:
+        return (name,)
+    return tuple(f"{match[1]}-{i:05}-of-{match[3]}.gguf" for i in range(1, int(match[3]) + 1))
+
+
+def model_stem(name: str) -> str:
+    """A file name without `.gguf` and without a shard's number."""
+    match = _SHARD.fullmatch(name)
+    return match[1] if match else re.sub(r"(?i)\.gguf$", "", name)
+
+
+def split_label(name: str) -> tuple[str, str]:
+    """A file name as (model, quant), the quant empty where none is named: `A-Q4_K_M.gguf` is `A, Q4_K_M`."""
+    path = PurePosixPath(name)
+    base = model_stem(path.name)
+    if match := _QUANT.search(base):
+        return base[: match.start()], match[1]
+    folder = _QUANT.fullmatch(path.parent.name)
+    return base, folder[1] if folder else ""
+
+
+def weights_in(sizes: Mapping[str, int | None]) -> list[Weights]:
+    """The models among a repository's files (path to bytes), shallow paths first. Incomplete shards and
+    files that hold no language model (projectors, importance matrices) are left out."""
+    found = []
+    for name in sorted(sizes, key=lambda path: (path.count("/"), path)):
+        if not name.lower().endswith(".gguf") or _NOT_WEIGHTS.search(name):
+            continue
+        files = shard_siblings(name)
+        if name != files[0] or any(part not in sizes for part in files):
+            continue
+        parts = [size for part in files if (size := sizes[part]) is not None]
+        found.append(Weights(split_label(name)[1], files, sum(parts) if len(parts) == len(files) else None))
+    return found
+
+
+def choose(repo: str, offered: list[Weights], quant: str | None) -> tuple[Weights, str]:
+    """The weights to take and, in one line, why. NOT_FOUND, with what there is, where nothing fits."""
+    if not offered:
+        raise LlmrunError(NOT_FOUND, f"{repo} holds no GGUF model", hint="look for a repository named …-GGUF")
+    if quant:
+        for wanted in (quant.upper(), f"UD-{quant.upper()}"):
+            for weights in offered:
+                if weights.label.upper() == wanted:
+                    return weights, f"{weights.label} as asked"
+        there = ", ".join(dict.fromkeys(weights.label or weights.files[0] for weights in offered))
+        raise LlmrunError(NOT_FOUND, f"{repo} has no quant {quant}", hint=f"there are: {there}")
+    by_label = {weights.label.upper(): weights for weights in reversed(offered)}
+    eight = by_label.get("Q8_0")
+    if eight and eight.size and eight.size <= _SMALL:
+        return eight, f"{_sized(eight)}: the model is small, so near-full quality costs little"
+    for label in _PREFERRED:
+        if label in by_label:
+            return by_label[label], f"{_sized(by_label[label])}: a good trade of quality for size"
+    smallest = min(offered, key=lambda weights: weights.size or 1 << 62)
+    return smallest, f"{_sized(smallest)}: the smallest there is"
+
+
+def _sized(weights: Weights) -> str:
+    name = weights.label or weights.files[0]
+    return f"{name} ({human(weights.size)})" if weights.size else name

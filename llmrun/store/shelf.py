@@ -1,0 +1,84 @@
+"""The models folder: manifests and the files they share. Who changes either holds `lock()`.
+
+manifests/smollm2@135m.json                              what is known of `smollm2:135m`
+files/SmolLM2-135M-Instruct.Q4_1-b179c9523d0e/….gguf     weights under their real names, so that other
+                                                         programs can use them too
+partial/KEY/                                             a pull under way, resumed by the next try
+locks/                                                   empty files that processes hold
+"""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from pathlib import Path
+
+from llmrun.store.disk import locked
+from llmrun.store.manifest import FileEntry, Manifest, Manifests
+from llmrun.store.model import StoredModel, from_manifest
+from llmrun.store.quants import model_stem
+from llmrun.store.transports import Fetched
+
+
+class Shelf:
+    """Made of nothing but paths: every process and thread has its own, and the locks keep them apart."""
+
+    def __init__(self, models: Path) -> None:
+        self.models = models
+        self.manifests = Manifests(models)
+
+    def lock(self) -> AbstractContextManager[None]:
+        """Held for moments only, never while bytes are fetched."""
+        return self.key_lock("store", lambda: None)
+
+    def key_lock(self, key: str, on_wait: Callable[[], None]) -> AbstractContextManager[None]:
+        """The lock of one pull; `on_wait` is called where another holds it."""
+        return locked(self.models / "locks" / f"{key}.lock", on_wait)
+
+    def staging(self, key: str) -> Path:
+        """The folder, made if need be, in which the pull `key` collects its files."""
+        folder = self.models / "partial" / key
+        folder.mkdir(parents=True, exist_ok=True)
+        return folder
+
+    def model(self, manifest: Manifest) -> StoredModel:
+        return from_manifest(
+            manifest, self.manifests.paths(manifest), in_place=not self.manifests.owned(manifest)
+        )
+
+    def whole(self, manifest: Manifest) -> bool:
+        """Whether all its files are there, as long as they were."""
+        pairs = zip(self.manifests.paths(manifest), manifest.files, strict=True)
+        return all(path.is_file() and path.stat().st_size == entry.size for path, entry in pairs)
+
+    def take_in(self, fetched: Sequence[Fetched], staging: Path) -> tuple[FileEntry, ...]:
+        """Move verified files from `staging`, which is removed, to their place. Under `lock()`."""
+        digests = [file.sha256 for file in fetched]
+        digest = digests[0] if len(digests) == 1 else hashlib.sha256("".join(digests).encode()).hexdigest()
+        folder = self.models / "files" / f"{model_stem(fetched[0].path.name)[:100]}-{digest[:12]}"
+        folder.mkdir(parents=True, exist_ok=True)
+        entries = []
+        for file in fetched:
+            place = folder / file.path.name
+            file.path.replace(place)
+            entries.append(self.manifests.entry(place, file.sha256))
+        shutil.rmtree(staging)
+        return tuple(entries)
+
+    def drop(self, manifest: Manifest) -> int:
+        """Delete the files of `manifest`, which is no longer stored, that are ours and no other model's;
+        the bytes freed. Where a damaged manifest hides what it uses, nothing is deleted. Under `lock()`."""
+        used = self.manifests.used_files()
+        if used is None or not self.manifests.owned(manifest):
+            return 0
+        freed = 0
+        for path in self.manifests.paths(manifest):
+            if path in used or not path.is_file():
+                continue
+            freed += path.stat().st_size
+            path.unlink()
+            if not any(path.parent.iterdir()):
+                path.parent.rmdir()
+        return freed

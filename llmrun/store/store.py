@@ -1,0 +1,212 @@
+"""The models of this machine: found, pulled, named, removed.
+
+Every method may be called from any thread and process at once. Reading takes no lock and works on a
+read-only folder; nothing is created until something is written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import msgspec
+
+from llmrun.config import Paths
+from llmrun.errors import BAD_FILE, CONFLICT, INVALID_REQUEST, UNKNOWN_MODEL, LlmrunError
+from llmrun.store.catalogue import Catalogue, nearest
+from llmrun.store.disk import writing
+from llmrun.store.facts import read_facts
+from llmrun.store.manifest import Manifest, now
+from llmrun.store.model import StoredModel, from_files
+from llmrun.store.modelfile import Modelfile
+from llmrun.store.progress import Meter, PullProgress
+from llmrun.store.pull import Pull, Recipe
+from llmrun.store.reference import FileRef, HubRef, NameRef, Reference, parse_name, parse_reference
+from llmrun.store.shelf import Shelf
+from llmrun.store.transports.local import files_of
+
+
+@dataclass(frozen=True)
+class Removed:
+    """What `remove` did: the model's full name, the bytes freed, whether its files were left in place."""
+
+    name: str
+    freed: int
+    in_place: bool
+
+
+class Store:
+    def __init__(self, paths: Paths) -> None:
+        self._shelf = Shelf(paths.models)
+        self._catalogue = Catalogue()
+
+    def list(self) -> list[StoredModel]:
+        """Every model, by name, also those whose files vanished (`missing`)."""
+        return [self._shelf.model(manifest) for manifest in self._shelf.manifests.all()]
+
+    def resolve(self, name: str) -> StoredModel:
+        """The model that `name` means: a name (the default tag where it has none), a reference it was pulled
+        by, or a GGUF file on disk. INVALID_REQUEST where it can mean nothing, UNKNOWN_MODEL where it is
+        not here, with the command that gets it or the nearest names."""
+        reference = parse_reference(name)
+        if isinstance(reference, FileRef):
+            return from_files(str(reference), files_of(reference.path))
+        manifest = self._find(reference)
+        if manifest is None:
+            raise self._unknown(name, reference)
+        model = self._shelf.model(manifest)
+        if model.missing:
+            gone = next(path for path in model.files if not path.is_file())
+            raise LlmrunError(
+                UNKNOWN_MODEL,
+                f"the file of {model.name} is gone: {gone}",
+                hint=f"llmrun pull {model.name}, or llmrun rm {model.name}",
+            )
+        return model
+
+    def can_pull(self, name: str) -> bool:
+        """Whether `pull` would know where to look: a catalogue name or a reference to a remote source."""
+        try:
+            reference = parse_reference(name)
+        except LlmrunError:
+            return False
+        if isinstance(reference, NameRef):
+            return reference.hub is not None or self._catalogue.find(reference) is not None
+        return not isinstance(reference, FileRef)
+
+    def pull(
+        self, reference: str, *, on_progress: Callable[[PullProgress], None] | None = None
+    ) -> StoredModel:
+        """Bring a model here and register it; blocks. Resumes what an earlier pull began, joins one that is
+        under way, and fetches nothing that is here already. A model that is here and cannot have changed
+        is returned as it is. `on_progress`: see `progress`."""
+        meter = Meter(on_progress)
+        with writing(self._shelf.models):
+            recipe = self._recipe(parse_reference(reference), reference)
+            held = self._held(recipe)
+            if held and not _may_change(recipe):
+                meter.note(f"{held.name} is here already")
+                return self._shelf.model(held)
+            try:
+                manifest = Pull(self._shelf, self._catalogue, recipe, meter).run()
+            except LlmrunError as error:
+                if held is None:
+                    raise
+                meter.note(f"{error.message}; {held.name} stays as it is here")
+                manifest = held
+        return self._shelf.model(manifest)
+
+    def remove(self, name: str) -> Removed:
+        """Forget a model, and delete its files where they are the store's and no other name uses them."""
+        reference = parse_reference(name)
+        if isinstance(reference, FileRef):
+            raise LlmrunError(
+                INVALID_REQUEST, f"{name} is a file of yours, not a stored model", hint="see llmrun list"
+            )
+        with writing(self._shelf.models), self._shelf.lock():
+            try:
+                manifest = self._find(reference)
+            except LlmrunError as error:
+                if error.kind is not BAD_FILE:
+                    raise
+                self._shelf.manifests.delete(str(reference))
+                return Removed(str(reference), 0, in_place=True)
+            if manifest is None:
+                raise self._unknown(name, reference)
+            self._shelf.manifests.delete(manifest.name)
+            return Removed(
+                manifest.name, self._shelf.drop(manifest), not self._shelf.manifests.owned(manifest)
+            )
+
+    def copy(self, source: str, destination: str) -> StoredModel:
+        """Give a model, or a GGUF file on disk, a further name. No byte is copied. CONFLICT where the name
+        is taken."""
+        name = str(parse_name(destination))
+        model = self.resolve(source)
+        with writing(self._shelf.models), self._shelf.lock():
+            manifests = self._shelf.manifests
+            if manifests.exists(name):
+                raise LlmrunError(CONFLICT, f"the name {name} is taken", hint=f"llmrun rm {name} first")
+            if not isinstance(reference := parse_reference(source), FileRef):
+                original = manifests.get(model.name)
+                if original is None:  # removed in this very moment
+                    raise self._unknown(source, reference)
+                manifest = msgspec.structs.replace(original, name=name, reference=name, created=now())
+            else:
+                manifest = Manifest(
+                    name=name,
+                    reference=name,
+                    source=model.source,
+                    created=now(),
+                    files=tuple(manifests.entry(path, None) for path in model.files),
+                    facts=read_facts(model.files),
+                )
+            manifests.put(manifest)
+        return self._shelf.model(manifest)
+
+    def _recipe(self, reference: Reference, text: str) -> Recipe:
+        """What a pull of `reference` should do. UNKNOWN_MODEL where no source is known."""
+        if not isinstance(reference, NameRef):
+            return Recipe(str(reference), Modelfile(sources=(reference,)))
+        if entry := self._catalogue.find(reference):
+            return Recipe(entry.name, entry.modelfile, entry.name)
+        if manifest := self._shelf.manifests.readable(str(reference)):
+            modelfile = Modelfile(
+                sources=(parse_reference(manifest.source),),
+                options=manifest.options,
+                system=manifest.system,
+                template=manifest.template,
+                license=manifest.license,
+            )
+            return Recipe(manifest.reference, modelfile, manifest.name)
+        if reference.hub:
+            return Recipe(str(reference.hub), Modelfile(sources=(reference.hub,)))
+        raise self._unknown(text, reference)
+
+    def _held(self, recipe: Recipe) -> Manifest | None:
+        """The model of `recipe` as it is here: whole, and with the digest that the recipe pins."""
+        if recipe.name:
+            manifest = self._shelf.manifests.readable(recipe.name)
+        else:
+            manifest = next((m for m in self._shelf.manifests.all() if m.reference == recipe.reference), None)
+        if manifest is None or not self._shelf.whole(manifest):
+            return None
+        return manifest if recipe.modelfile.sha256 in (None, manifest.files[0].sha256) else None
+
+    def _find(self, reference: Reference) -> Manifest | None:
+        """The manifest that `reference` means: own names first, then what it was pulled by."""
+        manifests = self._shelf.manifests
+        if isinstance(reference, NameRef):
+            if manifest := manifests.get(str(reference)):
+                return manifest
+            if not reference.tag:
+                if (entry := self._catalogue.find(reference)) and (manifest := manifests.get(entry.name)):
+                    return manifest
+                tagged = [m for m in manifests.all() if m.name.startswith(f"{reference.name}:")]
+                if len(tagged) == 1:
+                    return tagged[0]
+            return self._find(reference.hub) if reference.hub else None
+        text = str(reference).lower()
+        found = [m for m in manifests.all() if text in (m.reference.lower(), m.source.lower())]
+        if not found and isinstance(reference, HubRef) and not (reference.quant or reference.file):
+            found = [m for m in manifests.all() if m.source.lower().startswith((f"{text}:", f"{text}/"))]
+        return max(found, key=lambda m: m.created, default=None)
+
+    def _unknown(self, name: str, reference: Reference) -> LlmrunError:
+        what = f"there is no model {name!r} on this machine"
+        if self.can_pull(name):
+            return LlmrunError(UNKNOWN_MODEL, what, hint=f"get it: llmrun pull {name}")
+        here = [manifest.name for manifest in self._shelf.manifests.all()]
+        near = nearest(str(reference), list(dict.fromkeys([*here, *self._catalogue.names()])))
+        if not near:
+            hint = "see llmrun list, or get one from the Hub: llmrun pull hf.co/ORG/REPO"
+        else:
+            hint = f"near it: {', '.join(near)}"
+            if near[0] not in here:
+                hint += f". Get one: llmrun pull {near[0]}"
+        return LlmrunError(UNKNOWN_MODEL, what, hint=hint, near=near)
+
+
+def _may_change(recipe: Recipe) -> bool:
+    """Whether its source may have other bytes tomorrow: a file on the Hub that no digest pins."""
+    return recipe.modelfile.sha256 is None and isinstance(recipe.modelfile.sources[0], HubRef)

@@ -1,0 +1,45 @@
+"""One model by URL; all its shards where the URL names one of them."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+from llmrun.store.download import Wanted, download
+from llmrun.store.progress import Meter
+from llmrun.store.quants import shard_siblings, split_label
+from llmrun.store.reference import UrlRef
+from llmrun.store.transports.base import Fetched, Offer, RemoteFile
+
+
+def offer(reference: UrlRef) -> Offer:
+    parts = urlsplit(reference.url)
+    folder, _, last = parts.path.rpartition("/")
+    name = re.sub(r"[\x00-\x1f/\\]", "_", unquote(last))
+    model, quant = split_label(name)
+    files = tuple(
+        RemoteFile(sibling, url=parts._replace(path=f"{folder}/{path}").geturl())
+        for sibling, path in zip(shard_siblings(name), shard_siblings(last), strict=True)
+    )
+    return Offer(
+        source=str(reference),
+        files=files,
+        name=f"{model}:{quant}" if quant else model,
+        fetch=lambda into, meter: fetch_all(files, into, meter, Wanted("")),
+        vendor=parts.hostname or "",
+    )
+
+
+def fetch_all(
+    files: tuple[RemoteFile, ...], folder: Path, meter: Meter, pattern: Wanted
+) -> tuple[Fetched, ...]:
+    """Every file by its URL into `folder`, with the headers and the advice of `pattern`."""
+    fetched = []
+    for file in files:
+        target = folder / file.name
+        wanted = replace(pattern, url=file.url, size=file.size, sha256=file.sha256)
+        fetched.append(Fetched(target, download(wanted, target, meter)))
+        meter.file_done(target.stat().st_size)
+    return tuple(fetched)
