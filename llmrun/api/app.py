@@ -59,7 +59,6 @@ async def _no_route(request: Request, error: Exception) -> Response:
         raise LlmrunError(
             METHOD_NOT_ALLOWED, f"{path} does not take {method}", hint=f"use {allow}", allow=allow
         )
-    paths = [path for route in request.app.routes if (path := getattr(route, "path", ""))]
-    near = difflib.get_close_matches(path, paths, n=2)
+    near = difflib.get_close_matches(path, request.app.openapi()["paths"], n=2)
     hint = f"did you mean {' or '.join(near)}?" if near else "the routes are listed at /docs"
     raise LlmrunError(NOT_FOUND, f"there is no route {path}", hint=hint)

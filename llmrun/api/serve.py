@@ -95,7 +95,7 @@ def _bind(host: str, port: int) -> socket.socket:
     try:
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
         family, *_, address = min(found, key=lambda info: info[0] != socket.AF_INET)
-        return socket.create_server(address[:2], family=family)  # type: ignore[arg-type]
+        return socket.create_server(address[:2], family=family)
     except OSError as error:
         if error.errno == errno.EADDRINUSE:
             raise LlmrunError(
@@ -103,7 +103,9 @@ def _bind(host: str, port: int) -> socket.socket:
                 f"port {port} on {host} is taken by another program",
                 hint="end it, or choose another port: --port, LLMRUN_HOST",
             ) from None
-        raise LlmrunError(CONFIG, f"cannot listen on {host}:{port}: {error}", hint="mend LLMRUN_HOST") from None
+        raise LlmrunError(
+            CONFIG, f"cannot listen on {host}:{port}: {error}", hint="mend LLMRUN_HOST"
+        ) from None
 
 
 def _when_stdin_ends(call: Callable[[], None]) -> None:
@@ -159,7 +161,7 @@ class _Server(uvicorn.Server):
             deadline.cancel()
 
     @contextlib.contextmanager
-    def capture_signals(self) -> Iterator[None]:  # type: ignore[override]
+    def capture_signals(self) -> Iterator[None]:
         """SIGINT and SIGTERM ask to end; a second one ends at once.
 
         uvicorn's own raises the signal again at the end, before our cleaning up.
@@ -167,7 +169,9 @@ class _Server(uvicorn.Server):
         if threading.current_thread() is not threading.main_thread():
             yield
             return
-        before = {number: signal.signal(number, self._signalled) for number in (signal.SIGINT, signal.SIGTERM)}
+        before = {
+            number: signal.signal(number, self._signalled) for number in (signal.SIGINT, signal.SIGTERM)
+        }
         try:
             yield
         finally:

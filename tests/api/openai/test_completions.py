@@ -1,0 +1,170 @@
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from llmrun.api.openai.bodies import CompletionBody
+from llmrun.api.openai.completions import CompletionReply, CompletionStream, to_requests
+from llmrun.api.openai.reply import FINGERPRINT, Head
+from llmrun.types import Event, Finished, GenerateRequest, Options, Started, Stopped, Text, Timings, Usage
+from tests.api.scripted import TIMINGS, answer, token
+
+HEAD = Head("cmpl-1", 1_700_000_000, "tiny:1m")
+
+
+def body(prompt: object = "Once", **fields: Any) -> CompletionBody:
+    return CompletionBody.parse({"model": "tiny:1m", "prompt": prompt, **fields})
+
+
+def whole(events: list[tuple[int, Event]], asked: CompletionBody) -> dict[str, Any]:
+    reply = CompletionReply(HEAD, asked)
+    for number, event in events:
+        reply.add(number, event)
+    decoded: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(reply.body()))
+    return decoded
+
+
+def streamed(events: list[tuple[int, Event]], asked: CompletionBody) -> list[dict[str, Any]]:
+    stream = CompletionStream(HEAD, asked)
+    sent = b"".join(stream.event(number, event) for number, event in events) + stream.end()
+    *data, done = sent.removesuffix(b"\n\n").split(b"\n\n")
+    assert done == b"data: [DONE]"
+    return [msgspec.json.decode(item.removeprefix(b"data: ")) for item in data]
+
+
+@pytest.mark.parametrize(
+    ("prompt", "wanted"),
+    [
+        ("Once", ["Once"]),
+        ("", [""]),
+        (["a", "b"], ["a", "b"]),
+        ([1, 2, 3], [(1, 2, 3)]),
+        ([[1, 2], [3]], [(1, 2), (3,)]),
+        (["a", [0]], ["a", (0,)]),
+    ],
+)
+def test_to_requests_every_shape_of_prompt(prompt: object, wanted: list[object]) -> None:
+    assert [request.prompt for request in to_requests(body(prompt), "req_1")] == wanted
+
+
+def test_to_requests_several_prompts_have_ids_of_their_own() -> None:
+    assert [request.id for request in to_requests(body(["a", "b"]), "req_1")] == ["req_1-0", "req_1-1"]
+
+
+def test_to_requests_every_field_reaches_the_request() -> None:
+    asked = body(max_tokens=3, echo=True, n=2, seed=1, logit_bias={"5": 2}, stop=["a", "b"])
+    assert to_requests(asked, "req_1") == [
+        GenerateRequest(
+            id="req_1",
+            model="tiny:1m",
+            prompt="Once",
+            options=Options(max_tokens=3, seed=1, stop=("a", "b")),
+            logit_bias={5: 2.0},
+            n=2,
+            echo=True,
+        )
+    ]
+    assert to_requests(body(logprobs=2), "req_1")[0].logprobs == 2
+
+
+def test_reply_one_prompt_golden() -> None:
+    assert whole([(0, event) for event in answer(" upon", " a")], body()) == {
+        "id": "cmpl-1",
+        "object": "text_completion",
+        "created": 1_700_000_000,
+        "model": "tiny:1m",
+        "system_fingerprint": FINGERPRINT,
+        "choices": [{"index": 0, "text": " upon a", "logprobs": None, "finish_reason": "stop"}],
+        "usage": {
+            "prompt_tokens": 5,
+            "completion_tokens": 2,
+            "total_tokens": 7,
+            "prompt_tokens_details": {"cached_tokens": 2},
+        },
+        "timings": msgspec.to_builtins(TIMINGS),
+    }
+
+
+def several() -> list[tuple[int, Event]]:
+    """Two prompts, two answers each, all mixed up."""
+    slow = Timings(queue_ms=9.0, prefill_ms=2.0, decode_ms=3.0, ttft_ms=11.0, itl_ms=1.0)
+    return [
+        (1, Started(3, 1)),
+        (0, Started(2, 1)),
+        (1, Text(1, "1.1")),
+        (0, Text(1, "0.1")),
+        (1, Text(0, "1.0")),
+        (1, Stopped(0, "stop")),
+        (0, Text(0, "0.0")),
+        (1, Stopped(1, "length")),
+        (1, Finished(Usage(prompt=3, completion=2, cached=1), slow)),
+        (0, Stopped(0, "stop")),
+        (0, Stopped(1, "stop")),
+        (0, Finished(Usage(prompt=2, completion=2), TIMINGS)),
+    ]
+
+
+def test_reply_several_prompts_choices_are_numbered_prompt_by_prompt() -> None:
+    reply = whole(several(), body(["a", "b"], n=2))
+    assert [(c["index"], c["text"], c["finish_reason"]) for c in reply["choices"]] == [
+        (0, "0.0", "stop"),
+        (1, "0.1", "stop"),
+        (2, "1.0", "stop"),
+        (3, "1.1", "length"),
+    ]
+    assert reply["usage"] == {
+        "prompt_tokens": 5,
+        "completion_tokens": 4,
+        "total_tokens": 9,
+        "prompt_tokens_details": {"cached_tokens": 1},
+    }
+    assert reply["timings"] == {
+        "queue_ms": 9.0,
+        "prefill_ms": 20.0,
+        "decode_ms": 30.0,
+        "ttft_ms": 21.0,
+        "itl_ms": 15.0,
+    }
+
+
+def test_stream_several_prompts_one_choice_a_chunk() -> None:
+    *chunks, last = streamed(
+        several(), body(["a", "b"], n=2, stream=True, stream_options={"include_usage": True})
+    )
+    assert all(len(chunk["choices"]) == 1 for chunk in chunks)
+    texts = ["", "", "", ""]
+    reasons: list[list[str]] = [[], [], [], []]
+    for chunk in chunks:
+        choice = chunk["choices"][0]
+        texts[choice["index"]] += choice["text"]
+        reasons[choice["index"]] += [choice["finish_reason"]] if choice["finish_reason"] else []
+    assert texts == ["0.0", "0.1", "1.0", "1.1"]
+    assert reasons == [["stop"], ["stop"], ["stop"], ["length"]]
+    assert last["choices"] == []
+    assert last["usage"]["total_tokens"] == 9
+
+
+def test_stream_logprobs_go_on_where_the_last_chunk_ended() -> None:
+    events: list[tuple[int, Event]] = [
+        (0, event)
+        for event in (
+            Started(1, 1),
+            Text(0, "aé", (token("a", -0.1, ("a", -0.1), ("b", -3.0)), token("é", -0.2))),
+            Text(0, "c", (token("c", -0.3),)),
+            Stopped(0, "stop"),
+            Finished(Usage(prompt=1, completion=3), TIMINGS),
+        )
+    ]
+    asked = body(logprobs=2, stream=True)
+    chunks = [chunk["choices"][0]["logprobs"] for chunk in streamed(events, asked)]
+    assert chunks[0] == {
+        "tokens": ["a", "é"],
+        "token_logprobs": [-0.1, -0.2],
+        "top_logprobs": [{"a": -0.1, "b": -3.0}, None],
+        "text_offset": [0, 1],
+    }
+    assert chunks[1]["text_offset"] == [2]
+    joined = {name: chunks[0][name] + chunks[1][name] for name in chunks[0]}
+    assert whole(events, asked)["choices"][0]["logprobs"] == joined

@@ -1,0 +1,104 @@
+"""A service that plays a script in place of the daemon: real events, no processes."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Callable
+from contextlib import aclosing
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from llmrun.daemon.counters import Counters
+from llmrun.daemon.pool import LoadedModel
+from llmrun.errors import UNKNOWN_MODEL, LlmrunError
+from llmrun.types import (
+    Event,
+    Finished,
+    GenerateRequest,
+    Progress,
+    Started,
+    Stopped,
+    Text,
+    Timings,
+    TokenLogprob,
+    TopLogprob,
+    Usage,
+)
+
+if TYPE_CHECKING:
+    from llmrun.store import StoredModel
+
+TIMINGS = Timings(queue_ms=1.0, prefill_ms=20.0, decode_ms=30.0, ttft_ms=21.0, itl_ms=15.0)
+MODEL = "tiny:1m"
+
+Script = Callable[[GenerateRequest], AsyncGenerator[Event, None]]
+
+
+def token(text: str | bytes, logprob: float = -0.5, *top: tuple[str, float]) -> TokenLogprob:
+    raw = text.encode() if isinstance(text, str) else text
+    others = tuple(TopLogprob(number, other.encode(), p) for number, (other, p) in enumerate(top))
+    return TokenLogprob(7, raw, logprob, others)
+
+
+def answer(*pieces: str, n: int = 1, reason: str = "stop", prompt: int = 5) -> list[Event]:
+    """The events of a request whose answers all say `pieces`."""
+    events: list[Event] = [Started(prompt, 42), Progress(prompt, prompt, 2)]
+    events += [Text(index, piece) for piece in pieces for index in range(n)]
+    events += [Stopped(index, reason) for index in range(n)]  # type: ignore[arg-type]
+    usage = Usage(prompt=prompt, completion=len(pieces) * n, cached=2)
+    return [*events, Finished(usage, TIMINGS)]
+
+
+async def hello(request: GenerateRequest) -> AsyncGenerator[Event, None]:
+    """Every answer is `Hello wörld`."""
+    for event in answer("Hello", " wörld", n=request.n):
+        yield event
+
+
+@dataclass
+class ScriptedService:
+    """Plays `script` for every request of a model it has; remembers what was asked and what was closed.
+
+    ended  becomes set when a request's generator is closed, however
+    """
+
+    script: Script = hello
+    stored: list[StoredModel] = field(default_factory=list)
+    running: list[LoadedModel] = field(default_factory=list)
+    counters: Counters = field(default_factory=Counters)
+    waiting: int = 0
+    asked: list[GenerateRequest] = field(default_factory=list)
+    begun: asyncio.Event = field(default_factory=asyncio.Event)
+    ended: asyncio.Event = field(default_factory=asyncio.Event)
+    observers: list[Callable[[str, Finished], None]] = field(default_factory=list)
+    stopped: list[str | None] = field(default_factory=list)
+
+    def observe(self, observer: Callable[[str, Finished], None]) -> None:
+        self.observers.append(observer)
+
+    async def generate(self, request: GenerateRequest) -> AsyncGenerator[Event, None]:
+        self.asked.append(request)
+        self.begun.set()
+        try:
+            if request.model != MODEL:
+                raise LlmrunError(
+                    UNKNOWN_MODEL, f"there is no model {request.model!r}", hint=f"llmrun pull {request.model}"
+                )
+            async with aclosing(self.script(request)) as events:
+                async for event in events:
+                    if isinstance(event, Finished):
+                        for observer in self.observers:
+                            observer(request.model, event)
+                    yield event
+        finally:
+            self.ended.set()
+
+    async def models(self) -> list[StoredModel]:
+        return self.stored
+
+    def loaded(self) -> list[LoadedModel]:
+        return self.running
+
+    async def stop(self, name: str | None) -> list[str]:
+        self.stopped.append(name)
+        return [model.name for model in self.running if name in (None, model.name)]

@@ -1,0 +1,90 @@
+from __future__ import annotations
+
+import contextlib
+import json
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from llmrun.api.body import check_media_type, decode_object
+from llmrun.errors import INVALID_REQUEST, UNSUPPORTED_MEDIA, LlmrunError
+
+
+@pytest.mark.parametrize(
+    "content_type",
+    [
+        "application/json",
+        "Application/JSON",
+        "application/json; charset=utf-8",
+        'application/json;charset="UTF8"',
+    ],
+)
+def test_check_media_type_json_passes(content_type: str) -> None:
+    check_media_type(content_type, "")
+
+
+@pytest.mark.parametrize(
+    ("content_type", "encoding"),
+    [
+        ("", ""),
+        ("text/plain", ""),
+        ("text/plain; charset=application/json", ""),
+        ("application/x-www-form-urlencoded", ""),
+        ("multipart/form-data; boundary=x", ""),
+        ("application/json; charset=latin-1", ""),
+        ("application/json", "gzip"),
+    ],
+)
+def test_check_media_type_what_a_form_can_send_is_refused(content_type: str, encoding: str) -> None:
+    with pytest.raises(LlmrunError) as caught:
+        check_media_type(content_type, encoding)
+    assert caught.value.kind is UNSUPPORTED_MEDIA
+
+
+@pytest.mark.parametrize(
+    ("raw", "words"),
+    [
+        (b"", "empty"),
+        (b" \n", "empty"),
+        (b"{", "not valid JSON"),
+        (b"{'a': 1}", "not valid JSON"),
+        (b'{"a": 1} x', "not valid JSON"),
+        (b'{"a": NaN}', "not valid JSON"),
+        (b'{"a": Infinity}', "not valid JSON"),
+        (b'{"a": -Infinity}', "not valid JSON"),
+        (b'{"a": 1e999}', "out of range"),
+        (b'{"a": "\xff"}', "UTF-8"),
+        (b'{"a": "\\ud800"}', "not valid JSON"),
+        (b'\xef\xbb\xbf{"a": 1}', "not valid JSON"),
+        (b'{"a": 1}'.decode().encode("utf-16"), "not valid JSON"),
+        (b"[" * 50_000, "nested too deeply"),
+        (b'{"a":' * 50_000 + b"1" + b"}" * 50_000, "nested too deeply"),
+        (b"[]", "JSON object"),
+        (b'"text"', "JSON object"),
+        (b"null", "JSON object"),
+    ],
+)
+def test_decode_object_bad_bytes_are_an_error_in_words(raw: bytes, words: str) -> None:
+    with pytest.raises(LlmrunError) as caught:
+        decode_object(raw)
+    assert caught.value.kind is INVALID_REQUEST
+    assert words in caught.value.message
+
+
+# The first draw builds hypothesis' tables, which is slow beside busy neighbours.
+patient = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+
+
+@patient
+@given(st.dictionaries(st.text(), st.text() | st.integers() | st.none() | st.lists(st.booleans())))
+def test_decode_object_reads_what_json_writes(value: dict[str, Any]) -> None:
+    assert decode_object(json.dumps(value).encode()) == value
+
+
+@patient
+@given(st.binary(max_size=40))
+def test_decode_object_any_bytes_are_an_object_or_an_error(raw: bytes) -> None:
+    with contextlib.suppress(LlmrunError):
+        assert isinstance(decode_object(raw), dict)

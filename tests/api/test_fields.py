@@ -1,0 +1,36 @@
+from __future__ import annotations
+
+from llmrun.api.app import create_app
+from llmrun.api.fields import BODIES, markdown, rows
+from llmrun.api.openai.bodies import ChatBody
+from llmrun.config import Settings
+from tests.api.scripted import ScriptedService
+
+
+def test_bodies_are_those_that_the_routes_read() -> None:
+    paths = create_app(ScriptedService(), Settings(), lambda: None).openapi()["paths"]
+    read = {
+        path: operations["post"]["requestBody"]["content"]["application/json"]["schema"]["$ref"]
+        for path, operations in paths.items()
+        if "post" in operations
+    }
+    assert read == {path: f"#/components/schemas/{body.__name__}" for path, body in BODIES.items()}
+
+
+def test_rows_say_what_becomes_of_each_field_down_to_the_parts() -> None:
+    found = {row.field: row.verdict for row in rows(ChatBody)}
+    assert found["temperature"] == "honoured"
+    assert found["user"] == "ignored"
+    assert found["tools"] == "refused"
+    assert found["messages.N.content.N.image_url"] == "refused"
+    assert found["stream_options.include_usage"] == "honoured"
+
+
+def test_rows_every_field_has_a_note() -> None:
+    assert [row.field for body in BODIES.values() for row in rows(body) if row.note in ("", "None")] == []
+
+
+def test_markdown_has_a_table_a_route() -> None:
+    text = markdown()
+    assert all(f"### POST {route}\n" in text for route in BODIES)
+    assert '| `response_format` | refused | structured output; `{"type":"text"}` is accepted |' in text
