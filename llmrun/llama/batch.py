@@ -27,9 +27,7 @@ class Batch:
         self._output = np.zeros(capacity, np.int8)
         base = self._seq.ctypes.data
         int_p = ctypes.POINTER(ctypes.c_int32)
-        self._seq_rows = (int_p * capacity)(
-            *(ctypes.cast(base + 4 * i, int_p) for i in range(capacity))
-        )
+        self._seq_rows = (int_p * capacity)(*(ctypes.cast(base + 4 * i, int_p) for i in range(capacity)))
         self.native = lib.llama_batch(
             n_tokens=0,
             token=self._token.ctypes.data_as(int_p),

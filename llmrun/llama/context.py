@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ctypes
 import enum
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -40,6 +39,29 @@ class DecodeStatus(enum.Enum):
     FATAL = -2
 
 
+class AbortFlag:
+    """Ends a running decode from another thread: it returns ABORTED before its next operation.
+
+    llama.cpp asks a callback before each of some thousand operations a step, which must not cost a
+    turn of the interpreter. C's `strlen` over two bytes, flag and NUL, is that callback.
+    """
+
+    def __init__(self) -> None:
+        self._bytes = ctypes.create_string_buffer(2)
+
+    def set(self) -> None:
+        self._bytes[0] = b"\1"
+
+    def clear(self) -> None:
+        self._bytes[0] = b"\0"
+
+    def install(self, params: ctypes.Structure) -> None:
+        """Put the callback into context params. The flag must outlive the context."""
+        strlen = ctypes.cast(ctypes.CDLL(None).strlen, ctypes.c_void_p)
+        params.abort_callback = lib.ggml_abort_callback(strlen.value or 0)
+        params.abort_callback_data = ctypes.addressof(self._bytes)
+
+
 @dataclass(frozen=True)
 class ContextSettings:
     """ctx: KV cells shared by all sequences. batch: rows a decode may have. slots: sequences that may
@@ -54,15 +76,13 @@ class ContextSettings:
 
 
 class Context:
-    """One KV cache over a model. All calls from one thread, except `abort_when`'s callback.
+    """One KV cache over a model. All calls from one thread, except those of `abort`.
 
     Sequences are named by slots (llama.cpp's sequence ids), 0 to `slots - 1`. They share one buffer
     of cells, so that a common prefix is stored once.
     """
 
-    def __init__(
-        self, model: Model, settings: ContextSettings, *, abort_when: Callable[[], bool] | None = None
-    ) -> None:
+    def __init__(self, model: Model, settings: ContextSettings) -> None:
         params = lib.llama_context_default_params()
         params.n_ctx = settings.ctx
         params.n_batch = params.n_ubatch = settings.batch
@@ -75,12 +95,8 @@ class Context:
         params.kv_unified = True
         params.swa_full = True  # sliding-window layers keep all cells: prefixes can be shared and cut
 
-        @lib.ggml_abort_callback  # type: ignore[untyped-decorator]
-        def should_abort(_data: object) -> bool:
-            return abort_when is not None and abort_when()
-
-        self._keep = should_abort  # referenced while the context lives
-        params.abort_callback = should_abort
+        self.abort = AbortFlag()
+        self.abort.install(params)
         self._pointer: ctypes.c_void_p | None = lib.llama_init_from_model(model.pointer, params)
         if not self._pointer:
             raise LlmrunError(

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import llama_cpp._ggml as ggml_bindings
 
@@ -24,10 +26,10 @@ class Device:
     memory_total: int
 
 
-def _function(library: ctypes.CDLL, name: str, restype: object, *argtypes: object) -> ctypes._NamedFuncPointer:
-    function = getattr(library, name)
+def _function(library: ctypes.CDLL, name: str, restype: Any, *argtypes: Any) -> Callable[..., Any]:
+    function = library[name]
     function.restype = restype
-    function.argtypes = list(argtypes)
+    function.argtypes = argtypes
     return function
 
 

@@ -8,6 +8,8 @@ import logging
 from llmrun.errors import MODEL_LOAD, LlmrunError
 from llmrun.llama import amx
 
+__all__ = ["lib", "llama_version"]
+
 # The struct layouts of the bindings follow one llama.cpp commit; another library under the same
 # bindings would be read wrongly without any error. `pyproject.toml` pins the same release.
 BINDINGS = "0.3.36"

@@ -50,7 +50,8 @@ def _samplers(vocab: Vocab, params: SamplingParams, seed: int, ctx: int) -> list
     nothing are left out, for each looks at the whole vocabulary."""
     parts = []
     if params.logit_bias:
-        bias = (lib.llama_logit_bias * len(params.logit_bias))(*params.logit_bias.items())
+        pairs = [lib.llama_logit_bias(token, value) for token, value in params.logit_bias.items()]
+        bias = (lib.llama_logit_bias * len(pairs))(*pairs)
         parts.append(lib.llama_sampler_init_logit_bias(vocab.size, len(bias), bias))
     if _penalises(params):
         # llama.cpp keeps a ring of this many tokens, whatever the number: a huge one eats the memory

@@ -10,7 +10,7 @@ from llmrun.errors import INVALID_REQUEST, LlmrunError
 from llmrun.llama.library import lib
 
 # enum llama_token_attr in llama.h
-_UNKNOWN, _CONTROL, _LSTRIP, _RSTRIP = 1 << 0, 1 << 3, 1 << 7, 1 << 8
+_UNKNOWN, _CONTROL, _USER_DEFINED, _LSTRIP, _RSTRIP = 1 << 0, 1 << 3, 1 << 4, 1 << 7, 1 << 8
 
 
 class Vocab:
@@ -34,7 +34,9 @@ class Vocab:
             raw = text.encode("utf-8")
         except UnicodeEncodeError as error:
             raise LlmrunError(
-                INVALID_REQUEST, f"the text holds {text[error.start]!r}, half of a surrogate pair", hint="send valid Unicode"
+                INVALID_REQUEST,
+                f"the text holds {text[error.start]!r}, half of a surrogate pair",
+                hint="send valid Unicode",
             ) from None
         room = len(raw) + 8
         while True:
@@ -79,14 +81,27 @@ class Vocab:
 
     @functools.cached_property
     def _attributes(self) -> dict[int, int]:
+        """Attributes of the tokens that are more than text."""
         attributes = {i: int(lib.llama_vocab_get_attr(self._vocab, i)) for i in range(self.size)}
-        return {i: attr for i, attr in attributes.items() if attr & (_CONTROL | _UNKNOWN)}
+        special = _CONTROL | _UNKNOWN | _USER_DEFINED
+        return {i: attribute for i, attribute in attributes.items() if attribute & special}
+
+    def _spelled(self, mask: int) -> dict[str, int]:
+        return {
+            spelling: i
+            for i, attribute in self._attributes.items()
+            if attribute & mask and (spelling := self.text(i))
+        }
 
     def control_tokens(self) -> dict[str, int]:
         """Spelling -> id of every token that only a template may write, never a message."""
-        return {spelling: i for i in self._attributes if (spelling := self.text(i))}
+        return self._spelled(_CONTROL | _UNKNOWN)
+
+    def user_defined_tokens(self) -> dict[str, int]:
+        """Spelling -> id of the tokens that llama.cpp finds in any text, special or not."""
+        return self._spelled(_USER_DEFINED)
 
     def strips(self, token: int) -> tuple[bool, bool]:
-        """Whether a control token swallows the white space to its left, to its right."""
+        """Whether a token of either kind swallows the white space to its left, to its right."""
         attributes = self._attributes.get(token, 0)
         return bool(attributes & _LSTRIP), bool(attributes & _RSTRIP)

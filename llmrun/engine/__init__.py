@@ -1,0 +1,10 @@
+"""Many sequences, one model: token ids in, events out.
+
+Knows token ids, the KV cache, sampling and stop conditions. Knows no messages, JSON, HTTP or
+processes, and no clock but the one it is given.
+"""
+
+from llmrun.engine.engine import Engine
+from llmrun.engine.request import EngineRequest
+
+__all__ = ["Engine", "EngineRequest"]

@@ -1,0 +1,242 @@
+"""The step loop: take in requests, plan, decode one batch, sample, say what happened.
+
+Threads: `run` is the engine thread's whole life. `submit`, `cancel` and `stop` may be called from any
+other thread; they only put a note into the inbox. Events leave through `emit`, one list per step,
+called on the engine thread, so it must be quick. Every request ends in one Finished or Failed.
+"""
+
+from __future__ import annotations
+
+import queue
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from llmrun.engine.budget import PrefillBudget
+from llmrun.engine.job import Job
+from llmrun.engine.logprobs import token_logprob
+from llmrun.engine.request import EngineRequest
+from llmrun.engine.scheduler import Row, Scheduler
+from llmrun.engine.sequence import Sequence
+from llmrun.errors import CANCELLED, INTERNAL, SHUTTING_DOWN, LlmrunError
+from llmrun.llama import Batch, Context, DecodeStatus, SamplerChain
+from llmrun.types import Event, Failed, Finished, Progress, Started, Stopped, Text
+
+Emit = Callable[[list[tuple[str, Event]]], None]
+
+# Rows from which on it is worth aborting a running decode when their request is cancelled.
+_LONG_PREFILL = 64
+
+
+@dataclass
+class Counters:
+    """Totals since the engine began."""
+
+    prompt_tokens: int = 0
+    cached_tokens: int = 0
+    completion_tokens: int = 0
+    steps: int = 0
+
+
+class Engine:
+    """Decodes all requests of one context together; `clock` gives seconds."""
+
+    def __init__(
+        self, context: Context, *, batch: int, parallel: int, emit: Emit, clock: Callable[[], float]
+    ) -> None:
+        self._context = context
+        self._vocab = context.model.vocab
+        self._batch = Batch(max(batch, parallel))
+        self._budget = PrefillBudget(batch)
+        self._emit = emit
+        self._clock = clock
+        self._inbox: queue.SimpleQueue[EngineRequest | str | None] = queue.SimpleQueue()
+        self._jobs: dict[str, Job] = {}
+        self._chains: dict[Sequence, SamplerChain] = {}
+        self._events: list[tuple[str, Event]] = []
+        self._long_prefills: frozenset[str] = frozenset()
+        self._stopping = False
+        self.ctx = context.ctx
+        self.counters = Counters()
+        self.scheduler = Scheduler(
+            context,
+            cells=context.ctx,
+            slots=context.slots,
+            parallel=parallel,
+            trimmable=context.model.trimmable,
+        )
+
+    # --- from other threads
+
+    def submit(self, request: EngineRequest) -> None:
+        """Queue a request whose prompt is shorter than `ctx`."""
+        self._inbox.put(request)
+
+    def cancel(self, request_id: str) -> None:
+        """End a request at once, wherever it is; an id that has ended already is ignored."""
+        self._inbox.put(request_id)
+        if request_id in self._long_prefills:
+            self._context.abort.set()
+
+    def stop(self) -> None:
+        """End `run`; requests that are still open fail."""
+        self._inbox.put(None)
+        self._context.abort.set()
+
+    # --- the engine thread
+
+    def run(self) -> None:
+        """Work until `stop`. An exception here means the engine is dead; all open requests fail."""
+        failure = LlmrunError(SHUTTING_DOWN, "the model is being unloaded")
+        try:
+            while not self._stopping:
+                self._take_in()
+                self._step()
+                self._send()
+        except BaseException as error:
+            failure = LlmrunError(INTERNAL, f"the engine failed: {error}")
+            raise
+        finally:
+            for job in list(self._jobs.values()):
+                self._fail(job, failure)
+            self._send()
+
+    def _take_in(self) -> None:
+        """Read the inbox; with nothing to do, wait for it."""
+        try:
+            note = self._inbox.get(block=self.scheduler.idle)
+            while True:
+                self._take(note)
+                note = self._inbox.get(block=False)
+        except queue.Empty:
+            pass
+
+    def _take(self, note: EngineRequest | str | None) -> None:
+        if note is None:
+            self._stopping = True
+        elif isinstance(note, EngineRequest):
+            job = self._jobs[note.id] = Job(note)
+            for sequence in job.sequences:
+                self.scheduler.add(sequence)
+            self._say(job, Started(len(note.prompt), note.seed))
+        elif note in self._jobs:
+            self._fail(self._jobs[note], LlmrunError(CANCELLED, "the request was cancelled"))
+
+    def _step(self) -> None:
+        busy = any(s.pending == 1 for s in self.scheduler.running)
+        rows = self.scheduler.plan(self._budget.tokens(busy))
+        if not rows or self._stopping:
+            return
+        outputs = self._fill(rows)
+        began = self._clock()
+        self._long_prefills = frozenset(r.sequence.request.id for r in rows if r.length >= _LONG_PREFILL)
+        status = self._context.decode(self._batch)
+        self._long_prefills = frozenset()
+        self._context.abort.clear()
+        now = self._clock()
+        if status is DecodeStatus.OK:
+            self.scheduler.computed(rows)
+            self.counters.steps += 1
+            self._budget.observe(self._batch.rows, now - began)
+            self._sample(rows, outputs)
+        else:
+            self._undo(rows, status)
+
+    def _fill(self, rows: list[Row]) -> list[int]:
+        """Put the rows into the batch; the batch index of each row's last token."""
+        self._batch.clear()
+        now = self._clock()
+        last = []
+        for sequence, length, output in rows:
+            kv = sequence.kv
+            assert kv is not None
+            start = kv.length
+            last.append(self._batch.add(sequence.tokens[start : start + length], start, kv.slot, output))
+            job = self._jobs[sequence.request.id]
+            if job.started is None:
+                job.started = now
+                self.counters.prompt_tokens += sequence.prompt_length
+                self.counters.cached_tokens += sequence.cached
+        return last
+
+    def _undo(self, rows: list[Row], status: DecodeStatus) -> None:
+        """A decode that did not happen: the memory goes back to what the sequences know."""
+        if status in (DecodeStatus.INVALID, DecodeStatus.FATAL):
+            raise RuntimeError(f"llama_decode: {status.name}")
+        for sequence, _, _ in rows:
+            assert sequence.kv is not None
+            self._context.trim(sequence.kv.slot, sequence.computed)
+        if status is DecodeStatus.NO_SLOT and not self.scheduler.refused():
+            for sequence in {r.sequence for r in rows}:
+                job = self._jobs[sequence.request.id]
+                self._fail(job, LlmrunError(INTERNAL, "llama.cpp found no room in an empty KV cache"))
+
+    def _sample(self, rows: list[Row], outputs: list[int]) -> None:
+        for (sequence, _, output), row in zip(rows, outputs, strict=True):
+            job = self._jobs[sequence.request.id]
+            if output:
+                self._advance(job, sequence, row)
+            else:
+                self._say(job, Progress(sequence.computed, sequence.prompt_length, sequence.cached))
+
+    def _advance(self, job: Job, sequence: Sequence, row: int) -> None:
+        """Sample a sequence's next token and say what became certain by it."""
+        chain = self._chains.get(sequence) or self._make_chain(sequence)
+        logprobs = sequence.request.logprobs
+        token = chain.sample(self._context, row)
+        sequence.append(token)
+        self.counters.completion_tokens += 1
+        job.sampled(self._clock())
+        eog = self._vocab.is_eog(token)
+        text = ""
+        if not eog:
+            text = sequence.text.push(self._vocab.piece(token))
+            if logprobs is not None:
+                logits = self._context.logits(row)
+                sequence.pending_logprobs.append(token_logprob(logits, token, logprobs, self._vocab.piece))
+        reason = sequence.finish_reason(eog, self.ctx)
+        if reason is not None and sequence.text.stopped is None:
+            text += sequence.text.flush()
+        if text or sequence.pending_logprobs:
+            self._say(job, Text(sequence.index, text, tuple(sequence.pending_logprobs)))
+            sequence.pending_logprobs.clear()
+        if reason is not None:
+            self._say(job, Stopped(sequence.index, reason, sequence.text.stopped))
+            self._end(job, sequence)
+
+    def _make_chain(self, sequence: Sequence) -> SamplerChain:
+        request = sequence.request
+        chain = SamplerChain(
+            self._vocab,
+            request.params,
+            seed=(request.seed + sequence.index) & 0xFFFFFFFF,
+            ctx=self.ctx,
+            history=request.prompt,
+        )
+        self._chains[sequence] = chain
+        return chain
+
+    def _end(self, job: Job, sequence: Sequence) -> None:
+        self._release(sequence)
+        job.open_answers -= 1
+        if not job.open_answers:
+            del self._jobs[job.request.id]
+            self._say(job, Finished(job.usage(), job.timings(self._clock())))
+
+    def _fail(self, job: Job, error: LlmrunError) -> None:
+        del self._jobs[job.request.id]
+        for sequence in job.sequences:
+            self._release(sequence)
+        self._say(job, Failed(error.info()))
+
+    def _release(self, sequence: Sequence) -> None:
+        self.scheduler.end(sequence)
+        if chain := self._chains.pop(sequence, None):
+            chain.close()
+
+    def _say(self, job: Job, event: Event) -> None:
+        self._events.append((job.request.id, event))
+
+    def _send(self) -> None:
+        if self._events:
+            events, self._events = self._events, []
+            self._emit(events)

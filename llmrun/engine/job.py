@@ -1,0 +1,53 @@
+"""One request in the engine: its answers, its clock readings, its outcome."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from llmrun.engine.request import EngineRequest
+from llmrun.engine.sequence import Sequence
+from llmrun.types import Timings, Usage
+
+
+@dataclass
+class Job:
+    """Times are on the engine's clock, in seconds; None until the moment has come."""
+
+    request: EngineRequest
+    sequences: list[Sequence] = field(init=False)
+    started: float | None = None
+    first_token: float | None = None
+    last_token: float | None = None
+    open_answers: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.sequences = [Sequence(self.request, index) for index in range(self.request.n)]
+        self.open_answers = self.request.n
+
+    def sampled(self, now: float) -> None:
+        """A token was sampled for one of the answers."""
+        if self.first_token is None:
+            self.first_token = now
+        self.last_token = now
+
+    def usage(self) -> Usage:
+        """Tokens so far. The prompt counts once, however many answers; `cached` is the first answer's."""
+        return Usage(
+            prompt=len(self.request.prompt),
+            completion=sum(s.generated for s in self.sequences),
+            cached=self.sequences[0].cached,
+        )
+
+    def timings(self, now: float) -> Timings:
+        """The readings in milliseconds; a moment that never came counts as `now`."""
+        started = self.started or now
+        first = self.first_token or now
+        last = self.last_token or now
+        steps = max(s.generated for s in self.sequences) - 1
+        return Timings(
+            queue_ms=(started - self.request.arrived) * 1e3,
+            prefill_ms=(first - started) * 1e3,
+            decode_ms=(last - first) * 1e3,
+            ttft_ms=(first - self.request.arrived) * 1e3,
+            itl_ms=(last - first) * 1e3 / steps if steps > 0 else 0.0,
+        )

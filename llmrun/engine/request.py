@@ -1,0 +1,29 @@
+"""What the engine is asked for: token ids and how to go on from them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from llmrun.types import SamplingParams
+
+
+@dataclass(frozen=True, kw_only=True)
+class EngineRequest:
+    """One prompt. Ids are valid for the model, and at least one.
+
+    max_tokens  tokens to generate per answer; None: as far as the context reaches
+    stop        non-empty strings that end an answer; they are not part of it
+    logprobs    None: off; k: with the k likeliest alternatives
+    seed        32 bits; answer i samples with seed + i
+    arrived     when it arrived, on the engine's clock
+    """
+
+    id: str
+    prompt: tuple[int, ...]
+    params: SamplingParams
+    seed: int
+    arrived: float
+    n: int = 1
+    max_tokens: int | None = None
+    stop: tuple[str, ...] = field(default=())
+    logprobs: int | None = None

@@ -1,0 +1,45 @@
+"""Tokens whose keys and values lie in the KV cache, and how many of them a prompt has in common."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from llmrun.engine.cells import CellIds
+
+Tokens = npt.NDArray[np.int32]
+
+
+class Resident:
+    """The KV of a run of tokens from position 0, held in one slot of the context.
+
+    `tokens` may go on beyond `length`; only the first `length` are computed, each in its cell.
+    A running sequence owns one; when it ends, the prefix cache takes it over.
+    """
+
+    def __init__(self, slot: int, tokens: Tokens) -> None:
+        self.slot = slot
+        self.tokens = tokens
+        self.length = 0
+        self._cells = np.empty(max(len(tokens), 64), np.int32)
+
+    @property
+    def cells(self) -> CellIds:
+        """The cells of the computed tokens, in order."""
+        return self._cells[: self.length]
+
+    def extend(self, cells: CellIds) -> None:
+        """The next `len(cells)` tokens are computed, in these cells."""
+        end = self.length + len(cells)
+        if end > len(self._cells):
+            self._cells = np.concatenate([self._cells, np.empty(max(len(self._cells), len(cells)), np.int32)])
+        self._cells[self.length : end] = cells
+        self.length = end
+
+
+def common_prefix(a: Tokens, b: Tokens) -> int:
+    """How many tokens `a` and `b` begin with alike."""
+    n = min(len(a), len(b))
+    differs = a[:n] != b[:n]
+    first = int(differs.argmax()) if n else 0
+    return first if n and differs[first] else n

@@ -1,0 +1,306 @@
+"""Which tokens of which sequences the next step computes, and whose KV stays in memory.
+
+Pure: no clock, no thread, no native code. Effects on the KV cache go out through `KVMemory`, which
+the context implements and tests record.
+
+The rules
+- Decode rows first, one token each; then prefill chunks, oldest sequence first, up to the budget.
+- A waiting prompt begins with the longest prefix that any resident sequence has: cells are shared,
+  not copied. If a running sequence is about to compute more of that prefix, the prompt waits for it.
+- A prompt is admitted when all admitted prompts fit into the cells that are free or retained.
+- Answers grow. When cells run out, retained prefixes go first, least recently used; then the
+  youngest running sequence is swapped out to host memory. It comes back before anything new begins.
+  The oldest sequence is never swapped out, so it ends, and then the next is the oldest.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from itertools import islice
+from typing import NamedTuple, Protocol
+
+from llmrun.engine.cells import Cells
+from llmrun.engine.resident import Resident, common_prefix
+from llmrun.engine.sequence import Sequence, State
+
+# Waiting for another sequence's prefill is worth a step or two from about this many tokens on.
+MIN_FOLLOW = 16
+
+
+class KVMemory(Protocol):
+    """The context's memory of sequences by slot (see `llmrun.llama.Context`)."""
+
+    def drop(self, slot: int) -> None: ...
+    def trim(self, slot: int, length: int) -> bool: ...
+    def share(self, source: int, target: int, length: int) -> None: ...
+    def save(self, slot: int) -> bytes: ...
+    def restore(self, slot: int, state: bytes) -> bool: ...
+
+
+class Row(NamedTuple):
+    """`length` pending tokens of a sequence, from its `computed` on. `output`: the last is sampled from."""
+
+    sequence: Sequence
+    length: int
+    output: bool
+
+
+class Match(NamedTuple):
+    """The best resident prefix of a prompt. `growing`: more of it is about to be computed there."""
+
+    source: Resident | None
+    length: int
+    growing: bool
+
+
+NO_MATCH = Match(None, 0, False)
+
+
+class Scheduler:
+    """All sequences of one context. Calls come from one thread.
+
+    parallel   sequences that may run together          slots  parallel + prefixes that may be retained
+    trimmable  whether a prefix of a resident sequence can be shared; else only the whole of it is taken
+    """
+
+    def __init__(
+        self, memory: KVMemory, *, cells: int, slots: int, parallel: int, trimmable: bool = True
+    ) -> None:
+        self._memory = memory
+        self.cells = Cells(cells)
+        self.parallel = parallel
+        self._trimmable = trimmable
+        self._free_slots = list(range(slots))
+        self.waiting: deque[Sequence] = deque()
+        self.swapped: deque[Sequence] = deque()
+        self.running: list[Sequence] = []
+        self.retained: list[Resident] = []  # least recently used first
+        self.preemptions = 0
+
+    @property
+    def idle(self) -> bool:
+        return not (self.waiting or self.swapped or self.running)
+
+    def add(self, sequence: Sequence) -> None:
+        """Queue a new sequence. Its tokens fit into the context."""
+        self.waiting.append(sequence)
+
+    def plan(self, budget: int) -> list[Row]:
+        """The rows of the next step; at most `budget` tokens, if that leaves every decoding sequence
+        its row. Empty only when there is nothing to do."""
+        self._secure_decode()
+        self._resume()
+        self._admit()
+        rows = self._rows(budget)
+        while not rows and self.running:  # prompts alone fill the cells: the younger make room
+            self._make_room(self.cells.free + 1)
+            rows = self._rows(budget)
+        return rows
+
+    def computed(self, rows: list[Row]) -> None:
+        """The rows were decoded: their tokens are resident."""
+        for sequence, length, _ in rows:
+            assert sequence.kv is not None
+            sequence.kv.extend(self.cells.allocate(length))
+
+    def refused(self) -> bool:
+        """llama.cpp found no place for the rows: free some. False when there is nothing to free."""
+        if self.retained:
+            while self.retained:
+                self._evict()
+            return True
+        if len(self.running) > 1:
+            self._swap_out(self.running[-1])
+            return True
+        return False
+
+    def end(self, sequence: Sequence) -> None:
+        """The sequence is finished, failed or cancelled; what it computed is retained."""
+        if sequence.state is State.WAITING:
+            self.waiting.remove(sequence)
+        elif sequence.state is State.SWAPPED:
+            self.swapped.remove(sequence)
+            sequence.saved = None
+        elif sequence.state is State.RUNNING:
+            self.running.remove(sequence)
+            assert sequence.kv is not None
+            self._retain(sequence.kv)
+            sequence.kv = None
+        sequence.state = State.ENDED
+
+    # --- rows
+
+    def _rows(self, budget: int) -> list[Row]:
+        rows = [Row(s, 1, True) for s in self.running if s.pending == 1]
+        room = self.cells.free - len(rows)
+        budget -= len(rows)
+        for sequence in self.running:
+            if sequence.pending > 1:
+                length = min(sequence.pending, budget, room)
+                if length <= 0:
+                    break
+                rows.append(Row(sequence, length, length == sequence.pending))
+                budget -= length
+                room -= length
+        return rows
+
+    def _secure_decode(self) -> None:
+        while (need := sum(s.pending == 1 for s in self.running)) > self.cells.free:
+            self._make_room(need)
+
+    # --- admission
+
+    def _resume(self) -> None:
+        while self.swapped and len(self.running) < self.parallel:
+            sequence = self.swapped[0]
+            # One more cell for each running sequence: what comes back should not leave at once.
+            if not self._fits(sequence.saved_length + len(self.running) + 1):
+                return
+            self.swapped.popleft()
+            self._swap_in(sequence)
+
+    def _admit(self) -> None:
+        # Looking at each costs a comparison with every resident prefix: no more than could begin soon.
+        for sequence in list(islice(self.waiting, 2 * self.parallel)):
+            if self.swapped or len(self.running) >= self.parallel:
+                return
+            match = self._match(sequence)
+            if match.growing:
+                continue
+            promised = sum(s.pending for s in self.running)
+            if not self._fits(sequence.length - match.length + promised + 1, match):
+                return
+            self.waiting.remove(sequence)
+            self._begin(sequence, match)
+
+    def _begin(self, sequence: Sequence, match: Match) -> None:
+        source = match.source
+        sequence.cached = match.length
+        if source is not None and source in self.retained and match.length == source.length:
+            self.retained.remove(source)
+            self.cells.pin(source.cells)
+            kv = source
+        else:
+            kv = Resident(self._take_slot(keep=source), sequence.tokens)
+            if source is not None and match.length:
+                self._memory.share(source.slot, kv.slot, match.length)
+                shared = source.cells[: match.length].copy()
+                self.cells.share(shared)
+                kv.extend(shared)
+                self._touch(source)
+        sequence.settle(kv)
+        self._insert(sequence)
+
+    def _match(self, sequence: Sequence) -> Match:
+        # The last prompt token is always computed: its logits are wanted.
+        prompt = sequence.tokens[: sequence.prompt_length - 1]
+        best = NO_MATCH
+        for kv in self.retained:
+            length = common_prefix(prompt, kv.tokens[: kv.length])
+            usable = length if self._trimmable or length == kv.length else 0
+            if usable > best.length:
+                best = Match(kv, usable, False)
+        if not self._trimmable:
+            return best
+        for other in self.running:
+            assert other.kv is not None
+            length = common_prefix(prompt, other.tokens)
+            if length >= max(best.length, other.computed) + MIN_FOLLOW:
+                return Match(other.kv, length, True)
+            if min(length, other.computed) > best.length:
+                best = Match(other.kv, min(length, other.computed), False)
+        return best
+
+    def _insert(self, sequence: Sequence) -> None:
+        """Keep `running` in the order of arrival, so that its last is the youngest."""
+        at = len(self.running)
+        while at and self.running[at - 1].request.arrived > sequence.request.arrived:
+            at -= 1
+        self.running.insert(at, sequence)
+
+    # --- memory
+
+    def _fits(self, count: int, match: Match = NO_MATCH) -> bool:
+        """Make `count` cells free by evicting retained prefixes, if that is enough; the matched part
+        of one stays."""
+        source = match.source if match.source in self.retained else None
+        if count > self.cells.free + self.cells.retained - (match.length if source else 0):
+            return False
+        while self.cells.free < count and self._evict(keep=source):
+            pass
+        if self.cells.free < count and source is not None:
+            self._cut(source, match.length)
+        return self.cells.free >= count
+
+    def _make_room(self, count: int) -> None:
+        """Make `count` cells free, if it takes all but the oldest running sequence."""
+        while self.cells.free < count and self._evict():
+            pass
+        while self.cells.free < count:
+            if len(self.running) < 2:
+                raise AssertionError("one sequence alone must fit into the context")
+            self._swap_out(self.running[-1])
+
+    def _take_slot(self, keep: Resident | None) -> int:
+        if not self._free_slots:
+            self._evict(keep)
+        return self._free_slots.pop()
+
+    def _retain(self, kv: Resident) -> None:
+        self.cells.unpin(kv.cells)
+        if not kv.length:
+            self._drop(kv)
+            return
+        kv.tokens = kv.tokens[: kv.length].copy()
+        for other in [k for k in self.retained if common_prefix(k.tokens, kv.tokens) == k.length]:
+            self.retained.remove(other)  # a prefix of the new one serves nobody
+            self._drop(other)
+        self.retained.append(kv)
+
+    def _touch(self, kv: Resident) -> None:
+        if kv in self.retained:
+            self.retained.remove(kv)
+            self.retained.append(kv)
+
+    def _evict(self, keep: Resident | None = None) -> bool:
+        """Drop the least recently used retained prefix other than `keep`, if there is one."""
+        victim = next((kv for kv in self.retained if kv is not keep), None)
+        if victim is None:
+            return False
+        self.retained.remove(victim)
+        self._drop(victim)
+        return True
+
+    def _cut(self, kv: Resident, length: int) -> None:
+        """Keep only the first `length` tokens of a retained prefix."""
+        self._memory.trim(kv.slot, length)
+        self.cells.release(kv.cells[length:].copy())
+        kv.length = length
+
+    def _drop(self, kv: Resident) -> None:
+        self._memory.drop(kv.slot)
+        self.cells.release(kv.cells)
+        self._free_slots.append(kv.slot)
+
+    def _swap_out(self, sequence: Sequence) -> None:
+        kv = sequence.kv
+        assert kv is not None
+        sequence.saved = self._memory.save(kv.slot) if kv.length else None
+        sequence.saved_length = kv.length
+        sequence.kv = None
+        sequence.state = State.SWAPPED
+        self.running.remove(sequence)
+        self.swapped.appendleft(sequence)  # victims are ever older: the oldest comes back first
+        self.cells.unpin(kv.cells)
+        self._drop(kv)
+        self.preemptions += 1
+
+    def _swap_in(self, sequence: Sequence) -> None:
+        kv = Resident(self._take_slot(keep=None), sequence.tokens)
+        if sequence.saved is not None and self._memory.restore(kv.slot, sequence.saved):
+            kv.extend(self.cells.allocate(sequence.saved_length))
+        else:  # nothing was saved, or llama.cpp could not place it: compute it again
+            self._memory.drop(kv.slot)
+        sequence.saved = None
+        sequence.settle(kv)
+        self._insert(sequence)

@@ -1,0 +1,91 @@
+"""One answer's whole progress: its tokens, where their KV lies, what has been said."""
+
+from __future__ import annotations
+
+import enum
+from typing import Protocol
+
+import numpy as np
+
+from llmrun.engine.request import EngineRequest
+from llmrun.engine.resident import Resident, Tokens
+from llmrun.engine.text import TextStream
+from llmrun.types import FinishReason, TokenLogprob
+
+
+class State(enum.Enum):
+    """WAITING: not begun. RUNNING: holds a slot; prefilling while more than one token is pending,
+    else decoding. SWAPPED: its KV lies in host memory. ENDED: no longer scheduled."""
+
+    WAITING = "waiting"
+    RUNNING = "running"
+    SWAPPED = "swapped"
+    ENDED = "ended"
+
+
+class Closable(Protocol):
+    def close(self) -> None: ...
+
+
+class Sequence:
+    """Prompt tokens and those generated after them. Changed by the engine thread only."""
+
+    def __init__(self, request: EngineRequest, index: int) -> None:
+        self.request = request
+        self.index = index
+        self.state = State.WAITING
+        self.kv: Resident | None = None
+        self.saved: bytes | None = None
+        self.saved_length = 0
+        self.cached = 0
+        self.text = TextStream(request.stop)
+        self.pending_logprobs: list[TokenLogprob] = []
+        self._tokens = np.array(request.prompt, np.int32)
+        self.length = len(request.prompt)
+
+    @property
+    def tokens(self) -> Tokens:
+        """Prompt and generated tokens, shape [length]; a view."""
+        return self._tokens[: self.length]
+
+    @property
+    def prompt_length(self) -> int:
+        return len(self.request.prompt)
+
+    @property
+    def generated(self) -> int:
+        return self.length - self.prompt_length
+
+    @property
+    def computed(self) -> int:
+        """Tokens whose KV is in the cache now."""
+        return self.kv.length if self.kv else 0
+
+    @property
+    def pending(self) -> int:
+        """Tokens still to be computed before the next one can be sampled; 1 when decoding."""
+        return self.length - self.computed
+
+    def append(self, token: int) -> None:
+        """Take a sampled token as the next one to compute."""
+        if self.length == len(self._tokens):
+            self._tokens = np.concatenate([self._tokens, np.empty(max(self.length, 64), np.int32)])
+            if self.kv is not None:
+                self.kv.tokens = self._tokens
+        self._tokens[self.length] = token
+        self.length += 1
+
+    def settle(self, kv: Resident) -> None:
+        """Run in the slot of `kv`, which then follows this sequence's tokens."""
+        kv.tokens = self._tokens
+        self.kv = kv
+        self.state = State.RUNNING
+
+    def finish_reason(self, is_eog: bool, ctx: int) -> FinishReason | None:
+        """Why the answer is complete after its newest token; None while it is not."""
+        if is_eog or self.text.stopped is not None:
+            return "stop"
+        limit = self.request.max_tokens
+        if self.length >= ctx or (limit is not None and self.generated >= limit):
+            return "length"
+        return None

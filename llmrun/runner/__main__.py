@@ -1,0 +1,148 @@
+"""The runner process: `python -m llmrun.runner`, frames on stdin and stdout, log on stderr.
+
+Threads: this one reads frames; one prepares (loads the model, then tokenises prompts); one is the
+engine; one writes frames. A death of the engine ends the process, so that the daemon sees it.
+"""
+
+from __future__ import annotations
+
+import os
+import queue
+import signal
+import sys
+import threading
+import time
+
+from llmrun import log
+from llmrun.errors import INTERNAL, LlmrunError
+from llmrun.runner.frames import (
+    Cancel,
+    Events,
+    Load,
+    LoadFailed,
+    LoadProgress,
+    Ready,
+    Shutdown,
+    Submit,
+)
+from llmrun.runner.pipes import FrameWriter, read_frames
+from llmrun.types import Event, GenerateRequest
+
+
+def _own_stdout() -> int:
+    """The pipe to the daemon, taken away from native code, whose prints go to the log instead."""
+    pipe = os.dup(sys.stdout.fileno())
+    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
+    return pipe
+
+
+class Runner:
+    """One model from Load to Shutdown."""
+
+    def __init__(self, spec: Load, writer: FrameWriter) -> None:
+        self._spec = spec
+        self._writer = writer
+        self._requests: queue.SimpleQueue[GenerateRequest | None] = queue.SimpleQueue()
+        self._preparer = threading.Thread(target=self._prepare, name="prepare", daemon=True)
+        self._ready = threading.Event()
+
+    def start(self) -> None:
+        self._preparer.start()
+
+    def submit(self, request: GenerateRequest) -> None:
+        self._ready.wait()
+        self._desk.expect(request.id)
+        self._requests.put(request)
+
+    def cancel(self, request_id: str) -> None:
+        self._ready.wait()
+        self._desk.cancel(request_id)
+
+    def close(self) -> None:
+        """End the engine, free the model, write what is left to say."""
+        self._ready.wait()
+        self._requests.put(None)
+        self._preparer.join()
+        self._loaded.engine.stop()
+        self._engine_thread.join()
+        self._loaded.model.close()
+        self._writer.close()
+
+    def _prepare(self) -> None:
+        try:
+            self._load()
+        except Exception as error:
+            known = (
+                error
+                if isinstance(error, LlmrunError)
+                else LlmrunError(INTERNAL, f"loading failed: {error!r}")
+            )
+            self._writer.put(LoadFailed(known.info()))
+            self._writer.close()
+            os._exit(1)
+        while (request := self._requests.get()) is not None:
+            self._desk.prepare(request)
+
+    def _load(self) -> None:
+        from llmrun.runner.desk import Desk
+        from llmrun.runner.loading import load
+        from llmrun.runner.statistics import Statistics
+
+        told = 0.0
+
+        def on_progress(fraction: float) -> None:
+            nonlocal told
+            if fraction - told >= 0.01:
+                told = fraction
+                self._writer.put(LoadProgress(fraction))
+
+        self._loaded = load(self._spec, self._emit, on_progress)
+        self._desk = Desk(self._loaded, self._say, time.monotonic)
+        self._engine_thread = threading.Thread(target=self._work, name="engine", daemon=True)
+        self._engine_thread.start()
+        self._writer.stats = Statistics(self._loaded.engine, time.monotonic).read
+        self._writer.put(Ready(self._loaded.info))
+        self._ready.set()
+
+    def _work(self) -> None:
+        try:
+            self._loaded.engine.run()
+        except BaseException:
+            log.ROOT.exception("the engine of %s failed", self._spec.name)
+            self._writer.close()
+            os._exit(1)
+
+    def _emit(self, events: list[tuple[str, Event]]) -> None:
+        self._writer.put(Events([(i, said) for i, event in events for said in self._desk.echoed(i, event)]))
+
+    def _say(self, request_id: str, event: Event) -> None:
+        self._writer.put(Events([(request_id, event)]))
+
+
+def main() -> None:
+    """Serve frames until Shutdown (exit 0) or until the daemon is gone."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal's Ctrl-C is the daemon's to handle
+    pipe = _own_stdout()
+    log.setup()
+    writer = FrameWriter(pipe, time.monotonic)
+    writer.start()
+    frames = read_frames(os.dup(sys.stdin.fileno()))
+    first = next(frames, None)
+    if not isinstance(first, Load):
+        sys.exit("the runner is started by llmrun's daemon, not by hand")
+    runner = Runner(first, writer)
+    runner.start()
+    for frame in frames:
+        match frame:
+            case Submit(request):
+                runner.submit(request)
+            case Cancel(request_id):
+                runner.cancel(request_id)
+            case Shutdown():
+                runner.close()
+                os._exit(0)
+    os._exit(1)  # end of file: the daemon died; whatever is being computed, nobody wants it
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,109 @@
+"""Takes requests in: prompt to tokens, checked against the model, handed to the engine.
+
+Works on one preparing thread, so that templates and tokenising never hold up a decode step.
+"""
+
+from __future__ import annotations
+
+import secrets
+import threading
+from collections.abc import Callable
+
+from llmrun.engine import EngineRequest
+from llmrun.errors import CANCELLED, CONTEXT_LENGTH, INTERNAL, INVALID_REQUEST, LlmrunError
+from llmrun.runner.loading import Loaded
+from llmrun.types import Event, Failed, GenerateRequest, SamplingParams, Started, Text
+
+
+class Desk:
+    """Between the frames and the engine of one model.
+
+    A request may be cancelled before, while and after it is prepared; `_lock` decides which, so that
+    it always ends in exactly one event.
+    """
+
+    def __init__(self, loaded: Loaded, say: Callable[[str, Event], None], clock: Callable[[], float]) -> None:
+        self._loaded = loaded
+        self._say = say
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._preparing: set[str] = set()
+        self._cancelled: set[str] = set()
+        self._echoes: dict[str, tuple[str, int]] = {}
+
+    def expect(self, request_id: str) -> None:
+        """A request arrived and will be prepared."""
+        with self._lock:
+            self._preparing.add(request_id)
+
+    def cancel(self, request_id: str) -> None:
+        """The client is gone. From the reading thread."""
+        with self._lock:
+            if request_id in self._preparing:
+                self._cancelled.add(request_id)
+            else:
+                self._loaded.engine.cancel(request_id)
+
+    def prepare(self, request: GenerateRequest) -> None:
+        """Hand the request to the engine, or end it with the reason why not."""
+        arrived = self._clock()
+        try:
+            prepared = self._prepared(request, arrived)
+        except LlmrunError as error:
+            failure: LlmrunError | None = error
+        except Exception as error:
+            failure = LlmrunError(INTERNAL, f"the prompt could not be prepared: {error!r}")
+        else:
+            failure = None
+        with self._lock:
+            self._preparing.discard(request.id)
+            if request.id in self._cancelled:
+                self._cancelled.discard(request.id)
+                failure = LlmrunError(CANCELLED, "the request was cancelled")
+            if failure is None:
+                self._loaded.engine.submit(prepared)
+        if failure is not None:
+            self._say(request.id, Failed(failure.info()))
+
+    def echoed(self, request_id: str, event: Event) -> list[Event]:
+        """The engine's event, with the prompt's text behind Started where the request asked for it."""
+        if not isinstance(event, Started):
+            return [event]
+        text, n = self._echoes.pop(request_id, ("", 0))
+        return [event, *(Text(index, text) for index in range(n))]
+
+    def _prepared(self, request: GenerateRequest, arrived: float) -> EngineRequest:
+        vocab, info = self._loaded.model.vocab, self._loaded.info
+        prompt = self._loaded.prompter.encode(request)
+        if len(prompt) >= info.ctx:
+            raise LlmrunError(
+                CONTEXT_LENGTH,
+                f"the prompt has {len(prompt)} tokens, but the context holds {info.ctx}"
+                " and the answer needs room too",
+                prompt_tokens=len(prompt),
+                context=info.ctx,
+            )
+        for token in request.logit_bias:
+            if not 0 <= token < vocab.size:
+                raise LlmrunError(
+                    INVALID_REQUEST,
+                    f"logit_bias names token {token}, but the model's tokens are 0 to {vocab.size - 1}",
+                    field="logit_bias",
+                )
+        if request.echo:
+            raw = request.prompt
+            text = raw if isinstance(raw, str) else vocab.detokenize(prompt).decode("utf-8", "replace")
+            self._echoes[request.id] = (text, request.n)
+        options = request.options
+        seed = secrets.randbits(32) if options.seed is None else options.seed & 0xFFFFFFFF
+        return EngineRequest(
+            id=request.id,
+            prompt=tuple(prompt),
+            params=SamplingParams.from_options(options, request.logit_bias),
+            seed=seed,
+            arrived=arrived,
+            n=request.n,
+            max_tokens=options.max_tokens,
+            stop=tuple(stop for stop in options.stop if stop),
+            logprobs=request.logprobs,
+        )

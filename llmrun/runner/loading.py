@@ -1,0 +1,126 @@
+"""From a Load frame to a warm model: weights, context, engine, prompter."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import psutil
+
+from llmrun.chat.prompt import Prompter
+from llmrun.engine import Engine
+from llmrun.engine.engine import Emit
+from llmrun.errors import MODEL_LOAD, LlmrunError
+from llmrun.llama import Batch, Context, ContextSettings, DecodeStatus, Model, devices
+from llmrun.runner.frames import Load, ModelInfo
+from llmrun.runner.sizing import BATCH, Machine, kv_bytes_per_token, sizes
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """A model ready to work. `model.close()` frees all of it, once the engine has ended."""
+
+    model: Model
+    engine: Engine
+    prompter: Prompter
+    info: ModelInfo
+
+
+def _machine() -> Machine:
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    physical = psutil.cpu_count(logical=False) or cores
+    return Machine(memory=psutil.virtual_memory().available, cores=min(cores, physical))
+
+
+def _kv_width(model: Model) -> int:
+    architecture = model.metadata("general.architecture") or ""
+
+    def number(key: str) -> int | None:
+        text = model.metadata(f"{architecture}.{key}")
+        return int(text) if text and text.isdigit() else None
+
+    embd = number("embedding_length") or 0
+    heads = number("attention.head_count") or 1
+    kv_heads = number("attention.head_count_kv") or heads
+    return kv_heads * (number("attention.key_length") or embd // heads) or embd
+
+
+def load(spec: Load, emit: Emit, on_progress: Callable[[float], None]) -> Loaded:
+    """Load the model and decode one token, so that a file that cannot run fails here.
+
+    Raises MODEL_LOAD or NO_MEMORY.
+    """
+    model = Model(Path(spec.path), gpu_layers=spec.gpu_layers, on_progress=on_progress)
+    try:
+        return _prepare(spec, model, emit)
+    except BaseException:
+        model.close()
+        raise
+
+
+def _prepare(spec: Load, model: Model, emit: Emit) -> Loaded:
+    if reason := model.unservable:
+        raise LlmrunError(MODEL_LOAD, f"{spec.name} {reason}", hint="use a decoder-only chat model")
+    token_bytes = kv_bytes_per_token(model.layers, _kv_width(model), spec.kv_type)
+    chosen = sizes(
+        machine=_machine(),
+        weights=model.size,
+        ctx_train=model.ctx_train,
+        token_bytes=token_bytes,
+        trimmable=model.trimmable,
+        ctx=spec.ctx,
+        parallel=spec.parallel,
+        threads=spec.threads,
+    )
+    context = Context(
+        model,
+        ContextSettings(
+            ctx=chosen.ctx,
+            batch=BATCH,
+            slots=chosen.slots,
+            threads=chosen.threads,
+            threads_batch=chosen.threads,
+            kv_type=spec.kv_type,
+        ),
+    )
+    _warm_up(spec, context)
+    template = spec.template or model.chat_template
+    engine = Engine(context, batch=BATCH, parallel=chosen.parallel, emit=emit, clock=time.monotonic)
+    prompter = Prompter(template, model.vocab)
+    return Loaded(
+        model=model,
+        engine=engine,
+        prompter=prompter,
+        info=ModelInfo(
+            ctx=context.ctx,
+            ctx_train=model.ctx_train,
+            parallel=chosen.parallel,
+            vocab=model.vocab.size,
+            params=model.parameters,
+            size=model.size,
+            kv_bytes=int(token_bytes * context.ctx),
+            device=_device_name(),
+            description=model.description,
+            has_template=template is not None,
+        ),
+    )
+
+
+def _warm_up(spec: Load, context: Context) -> None:
+    batch = Batch(1)
+    token = context.model.vocab.bos or 0
+    batch.add(np.array([token], np.int32), 0, 0, output=True)
+    status = context.decode(batch)
+    context.drop(0)
+    if status is not DecodeStatus.OK:
+        raise LlmrunError(MODEL_LOAD, f"{spec.name} fails its first step ({status.name})")
+
+
+def _device_name() -> str:
+    found = devices()
+    best = next((d for d in found if d.kind in ("gpu", "igpu")), found[0] if found else None)
+    return best.name if best else "CPU"

@@ -1,0 +1,83 @@
+"""The runner's end of the pipes: frames in from one file descriptor, out to another."""
+
+from __future__ import annotations
+
+import os
+import queue
+import threading
+from collections.abc import Callable, Iterator
+
+from llmrun.runner.frames import PREFIX_SIZE, Down, Stats, Up, decode_down, encode, frame_length
+
+
+def read_frames(fd: int) -> Iterator[Down]:
+    """Frames until the other side closes the pipe."""
+    with os.fdopen(fd, "rb", buffering=1 << 16) as stream:
+        while len(prefix := stream.read(PREFIX_SIZE)) == PREFIX_SIZE:
+            length = frame_length(prefix)
+            body = stream.read(length)
+            if len(body) < length:
+                return
+            yield decode_down(body)
+
+
+def _write_all(fd: int, data: bytes) -> None:
+    view = memoryview(data)
+    while view:
+        view = view[os.write(fd, view) :]
+
+
+class FrameWriter:
+    """Writes frames in the order of `put`, from a thread of its own.
+
+    `put` never blocks, so the engine does not wait for a slow daemon. Statistics are read from
+    `stats` and sent when something was written since, at most every `STATS_S` seconds.
+    """
+
+    STATS_S = 0.25
+
+    def __init__(self, fd: int, clock: Callable[[], float]) -> None:
+        self._fd = fd
+        self._clock = clock
+        self._queue: queue.SimpleQueue[Up | None] = queue.SimpleQueue()
+        self._thread = threading.Thread(target=self._run, name="writer", daemon=True)
+        self.stats: Callable[[], Stats] | None = None
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def put(self, frame: Up) -> None:
+        """Queue a frame. From any thread."""
+        self._queue.put(frame)
+
+    def close(self) -> None:
+        """Write what is queued, then end."""
+        self._queue.put(None)
+        self._thread.join()
+
+    def _run(self) -> None:
+        told = self._clock()
+        stale = False
+        while True:
+            wait = max(0.0, told + self.STATS_S - self._clock()) if stale else None
+            try:
+                frame = self._queue.get(timeout=wait)
+            except queue.Empty:
+                pass
+            else:
+                if frame is None:
+                    return
+                if not self._write(frame):
+                    return
+                stale = self.stats is not None
+            if stale and self.stats and self._clock() - told >= self.STATS_S:
+                if not self._write(self.stats()):
+                    return
+                told, stale = self._clock(), False
+
+    def _write(self, frame: Up) -> bool:
+        try:
+            _write_all(self._fd, encode(frame))
+        except OSError:
+            os._exit(1)  # the daemon is gone; nobody is left to work for
+        return True
