@@ -1,0 +1,99 @@
+"""A request's prompt to token ids: a conversation through the model's template, raw text, or ids.
+
+It knows messages and a vocabulary, but no context size, no sequences and no model files.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from llmrun.chat.control import ControlTokens
+from llmrun.chat.encoding import encode_marked
+from llmrun.chat.mark import Mark
+from llmrun.chat.template import ChatTemplate, variables
+from llmrun.chat.vocab import Vocab
+from llmrun.errors import INVALID_REQUEST, NO_TEMPLATE, TEMPLATE, LlmrunError
+from llmrun.types import GenerateRequest, Message
+
+_OURS = frozenset({"messages", "bos_token", "eos_token"})
+
+
+class Prompter:
+    """Turns requests for one loaded model into token ids. Used by one thread at a time.
+
+    template  Jinja source of the model's chat template, None where it has none
+    """
+
+    def __init__(self, template: str | None, vocab: Vocab) -> None:
+        """LlmrunError TEMPLATE where `template` is no Jinja template."""
+        self._vocab = vocab
+        self._template = ChatTemplate(template) if template is not None else None
+        self._control = ControlTokens(vocab, self._template.literals if self._template else ())
+        self._edges = {
+            "bos_token": "" if vocab.bos is None else vocab.text(vocab.bos),
+            "eos_token": "" if vocab.eos is None else vocab.text(vocab.eos),
+        }
+
+    def encode(self, request: GenerateRequest) -> list[int]:
+        """The ids of the request's prompt, at least one, BOS in front where the model wants it.
+
+        LlmrunError NO_TEMPLATE, TEMPLATE or INVALID_REQUEST (with the field) where there are none.
+        """
+        if request.messages is not None:
+            return self._conversation(request.messages, request.template_kwargs)
+        if isinstance(request.prompt, str):
+            ids = self._begun(self._vocab.tokenize(request.prompt, special=True))
+        else:
+            ids = self._checked(request.prompt or ())
+        if not ids:
+            raise LlmrunError(
+                INVALID_REQUEST, "the prompt is empty", hint="send at least one token", field="prompt"
+            )
+        return ids
+
+    def _conversation(self, messages: Sequence[Message], kwargs: Mapping[str, Any]) -> list[int]:
+        if self._template is None:
+            raise LlmrunError(NO_TEMPLATE, "this model has no chat template")
+        if not messages:
+            raise LlmrunError(
+                INVALID_REQUEST, "there are no messages", hint="send at least one", field="messages"
+            )
+        if taken := _OURS.intersection(kwargs):
+            name = min(taken)
+            raise LlmrunError(
+                INVALID_REQUEST,
+                f"the template variable {name!r} cannot be set from outside",
+                hint="leave it out",
+                field=f"chat_template_kwargs.{name}",
+            )
+        given = variables([_fields(message) for message in messages], **kwargs)
+        mark = Mark(self._control, given, self._template.names)
+        marked = {name: mark.outside(value) for name, value in given.items()}
+        text = self._template.render({**marked, **self._edges}, mark)
+        ids = self._begun(encode_marked(text, mark, self._control, self._vocab))
+        if not ids:
+            raise LlmrunError(TEMPLATE, "the chat template makes an empty prompt of these messages")
+        return ids
+
+    def _begun(self, ids: list[int]) -> list[int]:
+        """`ids` with BOS in front where the model wants it, and never twice."""
+        bos = self._vocab.bos
+        if bos is None or not self._vocab.add_bos or ids[:1] == [bos]:
+            return ids
+        return [bos, *ids]
+
+    def _checked(self, ids: Sequence[int]) -> list[int]:
+        for token in ids:
+            if not 0 <= token < self._vocab.size:
+                raise LlmrunError(
+                    INVALID_REQUEST,
+                    f"the prompt holds token {token}, but the model's tokens are 0 to {self._vocab.size - 1}",
+                    hint="use this model's own token ids",
+                    field="prompt",
+                )
+        return list(ids)
+
+
+def _fields(message: Message) -> dict[str, Any]:
+    return {"role": message.role, "content": message.content, "name": message.name}

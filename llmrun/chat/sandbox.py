@@ -1,0 +1,214 @@
+"""The Jinja environment of chat templates: what transformers gives them, and nothing that escapes.
+
+Templates come with model files from strangers. They see plain data, may not change it, and reach no
+attribute that leads to Python's internals. Rendering may be given a `Mark` (see `llmrun.chat.mark`);
+then comparing and splitting marked text gives what it would give without marks.
+
+Importing this module imports jinja2, so the command line does it only when it renders.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping
+from datetime import datetime
+from typing import Any
+
+import jinja2
+from jinja2 import nodes
+from jinja2.exceptions import SecurityError
+from jinja2.ext import Extension
+from jinja2.parser import Parser
+from jinja2.runtime import Context
+from jinja2.sandbox import ImmutableSandboxedEnvironment
+from jinja2.utils import Namespace
+
+from llmrun.chat import marked_text
+from llmrun.chat.mark import Mark
+from llmrun.errors import TEMPLATE, LlmrunError
+
+MAX_OUTPUT = 64_000_000  # characters; also of one repeated string, and items of one repeated list
+_MAX_BITS = 100_000
+
+_EQUALITY = ("eq", "ne", "in", "notin")
+_EQUALITY_TESTS = ("eq", "equalto", "==", "ne", "!=", "in")
+
+
+class RenderContext(Context):
+    """A rendering's variables, and its mark where it has one."""
+
+    mark: Mark | None = None
+
+    def derived(self, locals: dict[str, Any] | None = None) -> RenderContext:
+        context = super().derived(locals)
+        assert isinstance(context, RenderContext)
+        context.mark = self.mark
+        return context
+
+
+def _mark_of(context: Context) -> Mark | None:
+    return context.mark if isinstance(context, RenderContext) else None
+
+
+class ChatNamespace(Namespace):
+    """Jinja's `namespace()` without private names: those would reach into Python."""
+
+    def __init__(*args: Any, **kwargs: Any) -> None:  # so that `self` stays free for a template
+        self, *given = args
+        values = dict(*given, **kwargs)
+        for name in values:
+            _refuse_private(name)
+        Namespace.__init__(self, values)
+
+    def __setitem__(self, name: str, value: Any) -> None:
+        _refuse_private(name)
+        super().__setitem__(name, value)
+
+
+def _refuse_private(name: Any) -> None:
+    if str(name).startswith("_"):
+        raise SecurityError(f"a namespace may not hold the private name {name!r}")
+
+
+def _dict(*args: Any, **kwargs: Any) -> dict[Any, Any]:
+    return dict(*args, **kwargs)
+
+
+class _Generation(Extension):
+    """`{% generation %}…{% endgeneration %}` marks what an assistant said, for training. Here: a scope."""
+
+    tags = {"generation"}  # noqa: RUF012 - jinja2 declares it so
+
+    def parse(self, parser: Parser) -> nodes.Node:
+        line = next(parser.stream).lineno
+        body = parser.parse_statements(("name:endgeneration",), drop_needle=True)
+        return nodes.Scope(body).set_lineno(line)
+
+
+def _strftime_now(form: str) -> str:
+    return datetime.now().strftime(form)
+
+
+def _escape_ascii(text: str, keep: str) -> str:
+    return re.sub(
+        r"[^\x00-\x7f]", lambda match: match[0] if match[0] == keep else json.dumps(match[0])[1:-1], text
+    )
+
+
+@jinja2.pass_context
+def _tojson(
+    context: Context,
+    value: Any,
+    ensure_ascii: bool = False,
+    indent: int | str | None = None,
+    separators: tuple[str, str] | None = None,
+    sort_keys: bool = False,
+) -> str:
+    """JSON as transformers writes it: no HTML escapes, Unicode as it is."""
+    text = json.dumps(value, ensure_ascii=False, indent=indent, separators=separators, sort_keys=sort_keys)
+    if not ensure_ascii:
+        return text
+    mark = _mark_of(context)
+    return _escape_ascii(text, keep=mark.sign if mark else "")
+
+
+@jinja2.pass_context
+def _replace(context: Context, text: Any, old: Any, new: Any, count: int | None = None) -> str:
+    text, mark = str(text), _mark_of(context)
+    replace = marked_text.bound(mark, text, "replace") if mark else None
+    return str((replace or text.replace)(str(old), str(new), -1 if count is None else count))
+
+
+@jinja2.pass_context
+def _unmarked(context: Context, value: Any) -> Any:
+    mark = _mark_of(context)
+    return mark.clean(value) if mark else value
+
+
+@jinja2.pass_context
+def _raise_exception(context: Context, message: str) -> None:
+    words = _unmarked(context, str(message))
+    raise LlmrunError(TEMPLATE, f"the chat template refuses these messages: {words}")
+
+
+def _unmarked_test(test: Any) -> Callable[..., bool]:
+    @jinja2.pass_context
+    def compare(context: Context, *values: Any) -> bool:
+        return bool(test(*(_unmarked(context, value) for value in values)))
+
+    return compare
+
+
+class ChatSandbox(ImmutableSandboxedEnvironment):
+    """The environment; immutable after it is made, safe for many templates and threads."""
+
+    context_class = RenderContext
+    intercepted_binops = frozenset({"*", "**"})
+
+    def __init__(self) -> None:
+        super().__init__(
+            trim_blocks=True, lstrip_blocks=True, extensions=[_Generation, jinja2.ext.loopcontrols]
+        )
+        self.filters.update(tojson=_tojson, replace=_replace, unmarked=_unmarked)
+        self.tests.update({name: _unmarked_test(self.tests[name]) for name in _EQUALITY_TESTS})
+        self.globals.update(
+            raise_exception=_raise_exception, strftime_now=_strftime_now, namespace=ChatNamespace, dict=_dict
+        )
+
+    def read(self, source: str) -> nodes.Template:
+        """The template's syntax tree, with comparisons made blind to marks. Raises TemplateSyntaxError."""
+        tree = self.parse(source)
+        for comparison in tree.find_all(nodes.Compare):
+            if any(operand.op in _EQUALITY for operand in comparison.ops):
+                comparison.expr = _blind(comparison.expr)
+                for operand in comparison.ops:
+                    operand.expr = _blind(operand.expr)
+        return tree
+
+    def call(self, context: Context, function: Any, /, *args: Any, **kwargs: Any) -> Any:
+        mark = _mark_of(context)
+        text = getattr(function, "__self__", None)
+        if mark and isinstance(text, str) and mark.sign in text:
+            function = marked_text.bound(mark, text, function.__name__) or function
+        return super().call(context, function, *args, **kwargs)
+
+    def call_binop(self, context: Context, operator: str, left: Any, right: Any) -> Any:
+        if operator == "*":
+            for many, times in ((left, right), (right, left)):
+                if isinstance(many, (str, list, tuple)) and isinstance(times, int):
+                    _refuse_over(MAX_OUTPUT, len(many) * times)
+        elif isinstance(left, int) and isinstance(right, int):
+            _refuse_over(_MAX_BITS, left.bit_length() * right)
+        return super().call_binop(context, operator, left, right)
+
+
+def _refuse_over(limit: int, size: int) -> None:
+    if size > limit:
+        raise OverflowError(f"it makes a value of size {size}, over {limit}")
+
+
+def _blind(expression: nodes.Expr) -> nodes.Expr:
+    if isinstance(expression, nodes.Const):
+        return expression
+    return nodes.Filter(expression, "unmarked", [], [], None, None, lineno=expression.lineno)
+
+
+def literals(tree: nodes.Template) -> tuple[str, ...]:
+    """Every text the template itself holds, written out or quoted."""
+    texts = [node.data for node in tree.find_all(nodes.TemplateData)]
+    texts += [node.value for node in tree.find_all(nodes.Const) if isinstance(node.value, str)]
+    return tuple(dict.fromkeys(texts))
+
+
+def names(tree: nodes.Template) -> frozenset[str]:
+    """Every attribute and key the template names."""
+    return frozenset(literals(tree)) | {node.attr for node in tree.find_all(nodes.Getattr)}
+
+
+def new_context(template: jinja2.Template, variables: Mapping[str, Any], mark: Mark | None) -> Context:
+    """The context to render `template` in."""
+    context = template.new_context(dict(variables))
+    if isinstance(context, RenderContext):
+        context.mark = mark
+    return context
