@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -21,8 +22,8 @@ def serving(service: ScriptedService, settings: Settings | None = None) -> Itera
     addresses: list[str] = []
 
     class Server(uvicorn.Server):
-        async def startup(self, sockets: list[object] | None = None) -> None:
-            await super().startup(None)
+        async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+            await super().startup(sockets)
             host, port = self.servers[0].sockets[0].getsockname()
             addresses.append(f"http://{host}:{port}")
             ready.set()
