@@ -9,6 +9,7 @@ Run it with `.venv/bin/python scripts/docs.py [--check]`.
 
 from __future__ import annotations
 
+import itertools
 import re
 import sys
 from collections.abc import Callable, Iterator
@@ -19,11 +20,13 @@ import typer
 
 from llmrun.api import fields
 from llmrun.api.app import create_app
+from llmrun.cli.groups import ALIASES
 from llmrun.cli.main import app
 from llmrun.config import SETTINGS, Paths, Settings
 from llmrun.daemon.service import Service
 from llmrun.errors import KINDS
-from llmrun.store import Store
+from llmrun.store import Store, parse_modelfile
+from llmrun.store.catalogue import catalogue_folder
 
 ROOT = Path(__file__).resolve().parent.parent
 GENERATED = re.compile(r"(<!-- generated: ([\w-]+) -->\n)(.*?)(<!-- end -->)", re.DOTALL)
@@ -64,7 +67,8 @@ def commands_part() -> str:
     rows = []
     for name, command in subcommands(root_command()).items():
         inner = subcommands(command) or {"": command}
-        rows += [[f"`{f'{name} {sub}'.strip()}`", first_sentence(leaf)] for sub, leaf in inner.items()]
+        alias = "".join(f", `{short}`" for short, full in ALIASES.items() if full == name)
+        rows += [[f"`{f'{name} {sub}'.strip()}`{alias}", first_sentence(leaf)] for sub, leaf in inner.items()]
     return table(["command", "does"], rows)
 
 
@@ -99,6 +103,19 @@ def errors_part() -> str:
     return table(["code", "HTTP status", "exit code", "usual mend"], rows)
 
 
+def models_part() -> str:
+    rows = []
+    for path in sorted(catalogue_folder().iterdir()):
+        text = path.read_text("utf-8")
+        about = " ".join(
+            line[1:].strip() for line in itertools.takewhile(lambda li: li[:1] == "#", text.split("\n"))
+        )
+        entry = parse_modelfile(text, path.name)
+        name = path.stem.replace("@", ":")
+        rows.append([f"`{name}`", about, entry.license, f"`{entry.sources[0]}`"])
+    return table(["name", "what it is", "licence", "source"], rows)
+
+
 def routes_part() -> str:
     service = Service(Store(Paths.find()), Settings())
     paths = create_app(service, Settings(), on_shutdown=lambda: None).openapi()["paths"]
@@ -114,6 +131,7 @@ PARTS: dict[str, Callable[[], str]] = {
     "commands": commands_part,
     "settings": settings_part,
     "errors": errors_part,
+    "models": models_part,
     "routes": routes_part,
     "fields": fields.markdown,
 }
