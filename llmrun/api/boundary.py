@@ -11,9 +11,10 @@ import math
 import secrets
 from collections.abc import Callable
 
+import msgspec
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import ClientDisconnect
-from starlette.responses import JSONResponse, Response
+from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from llmrun.api.guard import Guard
@@ -72,16 +73,15 @@ class Boundary:
         try:
             self._guard.check(scope["path"], headers)
             if _is_preflight(scope, headers):
-                await Response(status_code=204, headers=_PREFLIGHT)(scope, receive, send_named)
+                await _preflight(headers)(scope, receive, send_named)
             else:
                 await self._app(scope, receive, send_named)
         except (ClientGone, ClientDisconnect):
             log.info("%s: the client hung up", request_id)
         except Exception as error:
-            known = as_known(error, request_id)
             if began:  # the connection is cut, which is all that is left to say
                 raise
-            await self._response(known)(scope, receive, send_named)
+            await self._response(as_known(error, request_id))(scope, receive, send_named)
 
     def _cors(self, headers: Headers) -> dict[str, str]:
         origin = headers.get("origin")
@@ -101,16 +101,20 @@ class Boundary:
             headers["www-authenticate"] = "Bearer"
         elif allow := error.details.get("allow"):
             headers["allow"] = allow
-        return JSONResponse(self._error_body(error), error.kind.status, headers)
-
-
-_PREFLIGHT = {
-    "access-control-allow-methods": "GET, POST, OPTIONS",
-    "access-control-allow-headers": "authorization, content-type, x-api-key",
-    "access-control-allow-private-network": "true",
-    "access-control-max-age": "600",
-}
+        body = msgspec.json.encode(self._error_body(error))
+        return Response(body, error.kind.status, headers, "application/json")
 
 
 def _is_preflight(scope: Scope, headers: Headers) -> bool:
     return scope["method"] == "OPTIONS" and "access-control-request-method" in headers
+
+
+def _preflight(headers: Headers) -> Response:
+    """The answer for an origin that passed the guard. Clients send headers of their own: all are allowed."""
+    allowed = {
+        "access-control-allow-methods": "GET, POST",
+        "access-control-allow-headers": headers.get("access-control-request-headers", ""),
+        "access-control-allow-private-network": "true",
+        "access-control-max-age": "600",
+    }
+    return Response(status_code=204, headers=allowed)

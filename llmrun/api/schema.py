@@ -11,11 +11,10 @@ from __future__ import annotations
 import difflib
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 from pydantic_core import CoreSchema, ErrorDetails, PydanticCustomError, core_schema
-from typing_extensions import Self
 
 from llmrun.errors import INVALID_REQUEST, UNSUPPORTED_FIELD, LlmrunError
 
@@ -54,12 +53,16 @@ class Refused:
 
 def unsupported(what: str, field: str = "", hint: str = "leave the field out") -> PydanticCustomError:
     """The error of a value that asks for `what`, which is not built; `field`: below the thing checked."""
-    return PydanticCustomError(UNSUPPORTED, "asks for {what}, which is not supported yet", locals())
+    context = {"what": what, "field": field, "hint": hint}
+    return PydanticCustomError(UNSUPPORTED, "asks for {what}, which is not supported yet", context)
 
 
 def wrong(message: str, field: str = "", hint: str = "") -> PydanticCustomError:
     """The error of a value; `message` follows its name. `field`: below the thing checked."""
-    return PydanticCustomError(WRONG, "{message}", locals())
+    return PydanticCustomError(WRONG, "{message}", {"message": message, "field": field, "hint": hint})
+
+
+B = TypeVar("B", bound="Body")
 
 
 class Body(BaseModel):
@@ -79,7 +82,7 @@ class Body(BaseModel):
         return value
 
     @classmethod
-    def parse(cls, value: object) -> Self:
+    def parse(cls: type[B], value: object) -> B:
         """`value` as this body; INVALID_REQUEST or UNSUPPORTED_FIELD, naming the field, where it is none."""
         try:
             return cls.model_validate(value)

@@ -44,7 +44,7 @@ def answer(*pieces: str, n: int = 1, reason: str = "stop", prompt: int = 5) -> l
     """The events of a request whose answers all say `pieces`."""
     events: list[Event] = [Started(prompt, 42), Progress(prompt, prompt, 2)]
     events += [Text(index, piece) for piece in pieces for index in range(n)]
-    events += [Stopped(index, reason) for index in range(n)]  # type: ignore[arg-type]
+    events += [Stopped(index, reason) for index in range(n)]
     usage = Usage(prompt=prompt, completion=len(pieces) * n, cached=2)
     return [*events, Finished(usage, TIMINGS)]
 

@@ -202,10 +202,14 @@ def test_foreign_origin_is_403_and_gets_no_cors_headers(http: TestClient, servic
 
 def test_allowed_origin_gets_preflight_and_can_read_errors(http: TestClient) -> None:
     origin = {"origin": "http://localhost:3000"}
-    preflight = http.options(CHAT, headers={**origin, "access-control-request-method": "POST"})
+    asking = {
+        "access-control-request-method": "POST",
+        "access-control-request-headers": "content-type, x-lang",
+    }
+    preflight = http.options(CHAT, headers={**origin, **asking})
     assert preflight.status_code == 204
     assert preflight.headers["access-control-allow-origin"] == "http://localhost:3000"
-    assert "content-type" in preflight.headers["access-control-allow-headers"]
+    assert preflight.headers["access-control-allow-headers"] == "x-lang"
     error = http.post(CHAT, json={}, headers=origin)
     assert error.status_code == 400
     assert error.headers["access-control-allow-origin"] == "http://localhost:3000"

@@ -45,7 +45,7 @@ def play(shared: tuple[ScriptedService, str]) -> Iterator[ScriptedService]:
 
 
 def test_chat_whole(client: openai.OpenAI) -> None:
-    reply = client.chat.completions.create(model=MODEL, messages=HI, n=2)  # type: ignore[call-overload]
+    reply = client.chat.completions.create(model=MODEL, messages=HI, n=2)
     assert [choice.message.content for choice in reply.choices] == ["Hello wörld"] * 2
     assert reply.usage.prompt_tokens_details.cached_tokens == 2
     assert reply.usage.completion_tokens == 4
@@ -53,7 +53,7 @@ def test_chat_whole(client: openai.OpenAI) -> None:
 
 
 def test_chat_stream_every_chunk_reads_cleanly(client: openai.OpenAI) -> None:
-    stream = client.chat.completions.create(  # type: ignore[call-overload]
+    stream = client.chat.completions.create(
         model=MODEL, messages=HI, n=2, stream=True, stream_options={"include_usage": True}
     )
     texts, reasons, usages = ["", ""], [[], []], []
@@ -70,7 +70,7 @@ def test_chat_stream_every_chunk_reads_cleanly(client: openai.OpenAI) -> None:
 
 
 def test_chat_stream_helper_accumulates_the_reply(client: openai.OpenAI) -> None:
-    with client.chat.completions.stream(model=MODEL, messages=HI) as stream:  # type: ignore[arg-type]
+    with client.chat.completions.stream(model=MODEL, messages=HI) as stream:
         for _ in stream:
             pass
         reply = stream.get_final_completion()
@@ -86,7 +86,7 @@ def test_chat_logprobs_read_as_the_clients_classes(client: openai.OpenAI, play: 
         yield Finished(Usage(prompt=1, completion=1), TIMINGS)
 
     play.script = script
-    reply = client.chat.completions.create(model=MODEL, messages=HI, logprobs=True, top_logprobs=2)  # type: ignore[call-overload]
+    reply = client.chat.completions.create(model=MODEL, messages=HI, logprobs=True, top_logprobs=2)
     record = reply.choices[0].logprobs.content[0]
     assert (record.token, record.bytes, record.logprob) == ("a", [97], -0.5)
     assert [top.token for top in record.top_logprobs] == ["a", "b"]
@@ -113,10 +113,10 @@ def test_models_list_and_retrieve(client: openai.OpenAI) -> None:
 
 def test_errors_are_raised_as_the_clients_classes(client: openai.OpenAI) -> None:
     with pytest.raises(openai.NotFoundError) as unknown:
-        client.chat.completions.create(model="nobody", messages=HI)  # type: ignore[arg-type]
+        client.chat.completions.create(model="nobody", messages=HI)
     assert unknown.value.code == "model_not_found"
     with pytest.raises(openai.BadRequestError) as wrong:
-        client.chat.completions.create(model=MODEL, messages=HI, temperature=-1)  # type: ignore[arg-type]
+        client.chat.completions.create(model=MODEL, messages=HI, temperature=-1)
     assert wrong.value.param == "temperature"
 
 
@@ -127,7 +127,7 @@ def test_stream_that_breaks_raises_in_the_client(client: openai.OpenAI, play: Sc
         yield Failed(LlmrunError(RUNNER_DIED, "the runner was killed by signal 9").info())
 
     play.script = script
-    stream = client.chat.completions.create(model=MODEL, messages=HI, stream=True)  # type: ignore[call-overload]
+    stream = client.chat.completions.create(model=MODEL, messages=HI, stream=True)
     with pytest.raises(openai.APIError, match="signal 9") as broken:
         for _ in stream:
             pass
@@ -177,7 +177,7 @@ def test_eight_streams_at_once_all_finish(shared: tuple[ScriptedService, str], p
 
     async def one(client: openai.AsyncOpenAI, name: str) -> str:
         messages = [{"role": "user", "content": name}]
-        stream = await client.chat.completions.create(model=MODEL, messages=messages, stream=True)  # type: ignore[call-overload]
+        stream = await client.chat.completions.create(model=MODEL, messages=messages, stream=True)
         return "".join([chunk.choices[0].delta.content or "" async for chunk in stream])
 
     async def work() -> list[str]:

@@ -9,7 +9,6 @@ from __future__ import annotations
 from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Field, PlainValidator, WithJsonSchema, model_validator
-from typing_extensions import Self
 
 from llmrun.api.schema import Body, Ignored, Refused, unsupported, wrong
 from llmrun.types import Options
@@ -112,7 +111,7 @@ class Sampling(Body):
         return bool(self.stream_options and self.stream_options.include_usage)
 
     @model_validator(mode="after")
-    def _stream_options_need_stream(self) -> Self:
+    def _stream_options_need_stream(self) -> Sampling:
         if self.stream_options is not None and not self.stream:
             raise wrong("is only allowed with stream: true", "stream_options")
         return self
@@ -204,7 +203,7 @@ class ChatBody(Sampling):
     moderation: Annotated[object, Refused("moderation")] = None
 
     @model_validator(mode="after")
-    def _rules_between_fields(self) -> Self:
+    def _rules_between_fields(self) -> ChatBody:
         old, new = self.max_tokens, self.max_completion_tokens
         if old is not None and new is not None and old != new:
             raise wrong(f"is {old} but max_completion_tokens is {new}: send one", "max_tokens")
@@ -265,7 +264,7 @@ class CompletionBody(Sampling):
     best_of: Annotated[object, Refused("the best of several answers", unless=(1,))] = None
 
     @model_validator(mode="after")
-    def _echo_without_logprobs(self) -> Self:
+    def _echo_without_logprobs(self) -> CompletionBody:
         if self.echo and self.logprobs is not None:
             raise unsupported("the prompt's log probabilities (with logprobs)", "echo")
         return self

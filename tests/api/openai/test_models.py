@@ -58,7 +58,7 @@ def test_model_card_loaded_golden() -> None:
 
 @pytest.mark.parametrize("loaded", [[], [running(info=None, stats=None)]])
 def test_model_card_not_loaded_yet_has_no_window(loaded: list[object]) -> None:
-    meta = model_card(stored("tiny:1m"), loaded)["meta"]  # type: ignore[arg-type]
+    meta = model_card(stored("tiny:1m"), loaded)["meta"]
     assert isinstance(meta, dict)
     assert (meta["loaded"], meta["n_ctx"], meta["n_ctx_train"]) == (False, None, 8192)
 
