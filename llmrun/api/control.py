@@ -7,7 +7,7 @@ from typing import Annotated
 
 import msgspec
 from fastapi import APIRouter
-from prometheus_client import CONTENT_TYPE_PLAIN_0_0_4
+from prometheus_client import CONTENT_TYPE_LATEST
 from pydantic import Field
 from starlette.background import BackgroundTask
 from starlette.requests import Request
@@ -39,7 +39,7 @@ def control_routes(service: Service, metrics: Metrics, on_shutdown: Callable[[],
     @router.get("/metrics")
     async def read_metrics() -> Response:
         """Requests, tokens, times and loaded models, for Prometheus."""
-        return Response(metrics.render(), media_type=CONTENT_TYPE_PLAIN_0_0_4)
+        return Response(metrics.render(), media_type=CONTENT_TYPE_LATEST)
 
     @router.get("/llmrun/ps")
     async def loaded() -> Response:

@@ -44,7 +44,7 @@ class Metrics:
         self._itl.observe(timings.itl_ms / 1000)
 
     def render(self) -> bytes:
-        """The page, in the text format 0.0.4."""
+        """The page, in the text format that prometheus_client calls its latest."""
         return generate_latest(self._registry)
 
     def _histogram(self, name: str, about: str, buckets: tuple[float, ...]) -> Histogram:

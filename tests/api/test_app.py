@@ -209,7 +209,7 @@ def test_allowed_origin_gets_preflight_and_can_read_errors(http: TestClient) -> 
     preflight = http.options(CHAT, headers={**origin, **asking})
     assert preflight.status_code == 204
     assert preflight.headers["access-control-allow-origin"] == "http://localhost:3000"
-    assert preflight.headers["access-control-allow-headers"] == "x-lang"
+    assert preflight.headers["access-control-allow-headers"] == "content-type, x-lang"
     error = http.post(CHAT, json={}, headers=origin)
     assert error.status_code == 400
     assert error.headers["access-control-allow-origin"] == "http://localhost:3000"
