@@ -32,6 +32,10 @@ def _strings(value: Any) -> Iterator[str]:
         yield from itertools.chain.from_iterable(map(_strings, value))
 
 
+def _is_role(value: Any) -> bool:
+    return isinstance(value, str) and value in _ROLES
+
+
 class Mark:
     """The mark of one request.
 
@@ -61,7 +65,7 @@ class Mark:
             return self._part(value)
         if isinstance(value, Mapping):
             return {
-                self._key(key): item if key == "role" and item in _ROLES else self.outside(item)
+                self._key(key): item if key == "role" and _is_role(item) else self.outside(item)
                 for key, item in value.items()
             }
         if isinstance(value, (list, tuple)):

@@ -1,0 +1,113 @@
+"""Vocabularies to test with: a small one in Python, and real ones through llama.cpp."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+FIRST_CHARACTER = 10_000
+ENV = "LLMRUN_TEST_VOCABS"  # a folder of GGUF files, whole models or vocabularies only
+
+
+@dataclass
+class CharVocab:
+    """One token a character, and some longer ones; parts a text as llama.cpp's source says it does.
+
+    control, user   spelling -> id, of tokens that parse when asked to, and always
+    merges          spelling -> id of what plain text merges into, may name a control token
+    strips_of       id -> (left, right)
+    space_prefix    plain text behind a special token, or at the start, gets a space in front
+    """
+
+    control: Mapping[str, int]
+    user: Mapping[str, int] = field(default_factory=dict)
+    merges: Mapping[str, int] = field(default_factory=dict)
+    strips_of: Mapping[int, tuple[bool, bool]] = field(default_factory=dict)
+    space_prefix: bool = False
+    bos: int | None = None
+    eos: int | None = None
+    add_bos: bool = False
+    size: int = FIRST_CHARACTER + 0x110000
+
+    def control_tokens(self) -> Mapping[str, int]:
+        return self.control
+
+    def user_defined_tokens(self) -> Mapping[str, int]:
+        return self.user
+
+    def strips(self, token: int) -> tuple[bool, bool]:
+        return self.strips_of.get(token, (False, False))
+
+    def text(self, token: int) -> str:
+        return next(spelling for spelling, i in {**self.control, **self.user}.items() if i == token)
+
+    def tokenize(self, text: str, special: bool) -> list[int]:
+        fragments: list[str | int] = [text] if text else []
+        known = {**self.user, **(self.control if special else {})}
+        for spelling in sorted(known, key=len, reverse=True):
+            fragments = [
+                piece
+                for fragment in fragments
+                for piece in (
+                    self._parted(fragment, spelling, known[spelling])
+                    if isinstance(fragment, str)
+                    else [fragment]
+                )
+            ]
+        ids: list[int] = []
+        behind_special = True
+        for fragment in fragments:
+            if isinstance(fragment, str):
+                ids += self._merged(" " * (self.space_prefix and behind_special) + fragment)
+            else:
+                ids.append(fragment)
+            behind_special = not isinstance(fragment, str)
+        return ids
+
+    def _parted(self, text: str, spelling: str, token: int) -> list[str | int]:
+        left, right = self.strips(token)
+        pieces: list[str | int] = []
+        while (at := text.find(spelling)) >= 0:
+            before, text = text[:at], text[at + len(spelling) :]
+            pieces += [before.rstrip(" \t\n\v\f\r") if left else before, token]
+            text = text.lstrip(" \t\n\v\f\r") if right else text
+        return [piece for piece in [*pieces, text] if piece != ""]
+
+    def _merged(self, text: str) -> list[int]:
+        ids = []
+        while text:
+            spelling = next((s for s in self.merges if text.startswith(s)), text[0])
+            ids.append(self.merges.get(spelling, FIRST_CHARACTER + ord(spelling[0])))
+            text = text[len(spelling) :]
+        return ids
+
+    def read(self, ids: list[int]) -> str:
+        """The text of `ids`."""
+        spellings = {i: s for s, i in {**self.control, **self.user, **self.merges}.items()}
+        return "".join(spellings.get(i) or chr(i - FIRST_CHARACTER) for i in ids)
+
+
+def real_vocab_files() -> list[Path]:
+    """The GGUF files that the environment points to."""
+    folder = os.environ.get(ENV)
+    return sorted(Path(folder).glob("*.gguf")) if folder else []
+
+
+@contextmanager
+def native_vocab(path: Path) -> Iterator[Any]:
+    """A GGUF's vocabulary, by llama.cpp; no weights are read."""
+    from llmrun.llama.library import lib
+    from llmrun.llama.vocab import Vocab
+
+    params = lib.llama_model_default_params()
+    params.vocab_only = True
+    model = lib.llama_model_load_from_file(str(path).encode(), params)
+    assert model, path
+    try:
+        yield Vocab(model)
+    finally:
+        lib.llama_model_free(model)
