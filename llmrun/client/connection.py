@@ -36,13 +36,14 @@ class Connector:
 
     @property
     def named(self) -> bool:
-        """Whether the person said where the daemon is."""
-        return bool(self.env.get("LLMRUN_HOST")) or self.settings.host != Settings().host
+        """Whether the person said where the daemon is. Port 0 is any port: then the lock knows."""
+        said = bool(self.env.get("LLMRUN_HOST")) or self.settings.host != Settings().host
+        return said and self.settings.host[1] != 0
 
     @property
     def shares_store(self) -> bool:
         """Whether the daemon is on this machine, so that what is pulled here is found there."""
-        return not self.named or is_loopback(self.settings.host[0])
+        return is_loopback(self.settings.host[0]) or not self.named
 
     def find(self) -> Client | None:
         """A client of the daemon that runs; None where none answers."""

@@ -26,6 +26,7 @@ _SAME_NAME = (
     "frequency_penalty",
     "seed",
     "max_tokens",
+    "ctx",
 )
 
 
