@@ -1,6 +1,6 @@
 """The models llmrun knows by name: the folder `modelfiles/`, one Modelfile each.
 
-`modelfiles/NAME/TAG.modelfile` describes the model `NAME:TAG`. `NAME` alone means the tag whose file says
+`modelfiles/NAME@TAG.modelfile` describes the model `NAME:TAG`. `NAME` alone means the tag whose file says
 DEFAULT, or the only one. The folder is read when asked, not at import; it never changes while we run.
 """
 
@@ -44,10 +44,8 @@ class Catalogue:
     @cached_property
     def _files(self) -> dict[str, Path]:
         folder = self._folder or catalogue_folder()
-        return {
-            f"{path.parent.name}:{path.name.removesuffix(_SUFFIX)}": path
-            for path in sorted(folder.glob(f"*/*{_SUFFIX}"))
-        }
+        files = sorted(folder.glob(f"*@*{_SUFFIX}"))
+        return {path.name.removesuffix(_SUFFIX).replace("@", ":"): path for path in files}
 
     def names(self) -> list[str]:
         """Every name with its tag, sorted."""

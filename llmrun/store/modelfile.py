@@ -4,7 +4,8 @@ The syntax is Ollama's, one instruction a line, any case, `#` starts a comment l
 
     FROM reference              the first source of the weights; required, once
     SOURCE reference            a further source of the very same bytes, tried in the order written
-    SHA256 hex, SIZE bytes      pin the file; SHA256 is required once there is a SOURCE
+    SHA256 hex                  pins the (first) file; required once there is a SOURCE
+    SIZE bytes                  pins the length of all files together
     PARAMETER name value        a sampling option; `stop` may be repeated
     TEMPLATE, SYSTEM, LICENSE   text; the template is Jinja
     DEFAULT                     (catalogue) the tag meant when the name stands alone

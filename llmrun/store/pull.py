@@ -102,10 +102,13 @@ class Pull:
 
     def _already_here(self, offer: Offer) -> _Files | None:
         """The files of a stored model that has the very bytes; where no digest is known, the same source."""
-        wanted = (self.pin,) if self.pin else tuple(file.sha256 for file in offer.files)
+        wanted = [file.sha256 for file in offer.files]
         for manifest in self.shelf.manifests.all():
-            has = tuple(entry.sha256 for entry in manifest.files)
-            same = has == wanted if all(wanted) else manifest.source == offer.source
+            has = [entry.sha256 for entry in manifest.files]
+            if self.pin:
+                same = has[0] == self.pin
+            else:
+                same = has == wanted if all(wanted) else manifest.source == offer.source
             if same and self.shelf.whole(manifest):
                 return _Files(manifest.files, manifest.facts)
         return None
