@@ -44,7 +44,7 @@ def decode_object(raw: bytes) -> dict[str, object]:
         value = msgspec.json.decode(raw)
     except RecursionError:
         raise LlmrunError(INVALID_REQUEST, "the body is nested too deeply") from None
-    except msgspec.DecodeError as error:
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise LlmrunError(INVALID_REQUEST, f"the body is not valid JSON: {error}") from None
     if not isinstance(value, dict):
         raise LlmrunError(INVALID_REQUEST, "the body should be a JSON object", hint='such as {"model": …}')

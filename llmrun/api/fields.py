@@ -61,10 +61,11 @@ def _json(value: object) -> str:
 
 def _bodies_in(annotation: object, is_list: bool = False) -> Iterator[tuple[type[Body], bool]]:
     """The bodies that a field's type holds, and whether in a list."""
-    if isinstance(annotation, type) and issubclass(annotation, Body):
+    origin = get_origin(annotation)
+    if origin is None and isinstance(annotation, type) and issubclass(annotation, Body):
         yield annotation, is_list
     for inner in get_args(annotation):
-        yield from _bodies_in(inner, is_list or get_origin(annotation) is list)
+        yield from _bodies_in(inner, is_list or origin is list)
 
 
 def markdown() -> str:

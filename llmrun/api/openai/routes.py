@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import time
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from fastapi import APIRouter
 from starlette.requests import Request
@@ -24,6 +25,9 @@ from llmrun.api.ports import Service
 from llmrun.api.schema import takes
 from llmrun.errors import UNKNOWN_MODEL, LlmrunError
 from llmrun.types import GenerateRequest
+
+if TYPE_CHECKING:
+    from llmrun.store import StoredModel
 
 
 def openai_routes(service: Service, in_flight: InFlight) -> APIRouter:
@@ -55,15 +59,18 @@ def openai_routes(service: Service, in_flight: InFlight) -> APIRouter:
         asked = to_requests(body, request_id)
         return await reply(request, body, asked, CompletionReply(head, body), CompletionStream(head, body))
 
+    async def usable() -> list[StoredModel]:
+        return [model for model in await service.models() if not model.missing]
+
     @router.get("/v1/models")
     async def list_models() -> Response:
         """The models on disk; `meta` says how one is loaded."""
-        return JSONResponse(model_list(await service.models(), service.loaded()))
+        return JSONResponse(model_list(await usable(), service.loaded()))
 
     @router.get("/v1/models/{name:path}")
     async def retrieve_model(name: str) -> Response:
         """One model on disk."""
-        models = {model.name: model for model in await service.models()}
+        models = {model.name: model for model in await usable()}
         if name not in models:
             near = difflib.get_close_matches(name, models, n=3)
             known = f" (known: {', '.join(near)})" if near else ""

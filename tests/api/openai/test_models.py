@@ -13,7 +13,7 @@ from tests.api.scripted import ScriptedService
 from tests.api.test_control import running
 
 
-def stored(name: str) -> StoredModel:
+def stored(name: str, missing: bool = False) -> StoredModel:
     return StoredModel(
         name=name,
         path=Path("/models/x.gguf"),
@@ -32,6 +32,7 @@ def stored(name: str) -> StoredModel:
         license="mit",
         kind="chat",
         in_place=False,
+        missing=missing,
     )
 
 
@@ -64,7 +65,7 @@ def test_model_card_not_loaded_yet_has_no_window(loaded: list[object]) -> None:
 
 
 def test_list_shows_loaded_and_trained_window(http: TestClient, service: ScriptedService) -> None:
-    service.stored = [stored("org/other:1b"), stored("tiny:1m")]
+    service.stored = [stored("gone:1b", missing=True), stored("org/other:1b"), stored("tiny:1m")]
     service.running = [running()]
     listed = http.get("/v1/models").json()
     assert listed["object"] == "list"
