@@ -22,13 +22,19 @@ _OURS = frozenset({"messages", "bos_token", "eos_token"})
 class Prompter:
     """Turns requests for one loaded model into token ids. Used by one thread at a time.
 
-    template  Jinja source of the model's chat template, None where it has none
+    template  Jinja source of the model's chat template, None where it has none. One that cannot be read
+              fails the conversations, not the model: raw prompts need none.
     """
 
     def __init__(self, template: str | None, vocab: Vocab) -> None:
-        """LlmrunError TEMPLATE where `template` is no Jinja template."""
         self._vocab = vocab
-        self._template = ChatTemplate(template) if template is not None else None
+        self._template: ChatTemplate | None = None
+        self._lacking = LlmrunError(NO_TEMPLATE, "this model has no chat template")
+        if template is not None:
+            try:
+                self._template = ChatTemplate(template)
+            except LlmrunError as error:
+                self._lacking = error
         self._control = ControlTokens(vocab, self._template.literals if self._template else ())
         self._edges = {
             "bos_token": "" if vocab.bos is None else vocab.text(vocab.bos),
@@ -54,7 +60,7 @@ class Prompter:
 
     def _conversation(self, messages: Sequence[Message], kwargs: Mapping[str, Any]) -> list[int]:
         if self._template is None:
-            raise LlmrunError(NO_TEMPLATE, "this model has no chat template")
+            raise LlmrunError.from_info(self._lacking.info())
         if not messages:
             raise LlmrunError(
                 INVALID_REQUEST, "there are no messages", hint="send at least one", field="messages"

@@ -94,6 +94,7 @@ def _plain(message: Mapping[str, Any]) -> dict[str, Any]:
 
 def variables(
     messages: Sequence[Mapping[str, Any]],
+    /,
     *,
     tools: Sequence[Mapping[str, Any]] | None = None,
     documents: Sequence[Mapping[str, Any]] | None = None,

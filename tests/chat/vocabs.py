@@ -111,3 +111,32 @@ def native_vocab(path: Path) -> Iterator[Any]:
         yield Vocab(model)
     finally:
         lib.llama_model_free(model)
+
+
+def write_spm_vocab(path: Path) -> Path:
+    """A vocabulary of the kind of Llama 2: bytes, a space in front, and merges that spell `</s>`.
+
+    With parse_special=false llama.cpp still makes its control token of `</s>`, and `<tool>` always parses.
+    """
+    import gguf
+
+    kinds = gguf.TokenType
+    tokens = [("<unk>", kinds.UNKNOWN), ("<s>", kinds.CONTROL), ("</s>", kinds.CONTROL)]
+    tokens += [(f"<0x{byte:02X}>", kinds.BYTE) for byte in range(256)]
+    tokens += [(text, kinds.NORMAL) for text in ("▁", "</", "s>", "▁a", "he")]
+    tokens += [("<tool>", kinds.USER_DEFINED), ("▁▁", kinds.USER_DEFINED)]
+    writer = gguf.GGUFWriter(path, "llama")
+    writer.add_tokenizer_model("llama")
+    writer.add_token_list([text for text, _ in tokens])
+    writer.add_token_types([kind for _, kind in tokens])
+    writer.add_token_scores([-float(i) for i in range(len(tokens))])
+    writer.add_unk_token_id(0)
+    writer.add_bos_token_id(1)
+    writer.add_eos_token_id(2)
+    writer.add_add_bos_token(True)
+    writer.add_add_space_prefix(True)
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+    return path
