@@ -176,7 +176,8 @@ class Scheduler:
     def _begin(self, sequence: Sequence, match: Match) -> None:
         source = match.source
         sequence.cached = match.length
-        if source is not None and source in self.retained and match.length == source.length:
+        if source is not None and source in self.retained and self._may_take_over(source, match.length):
+            self._cut(source, match.length)
             self.retained.remove(source)
             self.cells.pin(source.cells)
             kv = source
@@ -190,6 +191,11 @@ class Scheduler:
                 self._touch(source)
         sequence.settle(kv)
         self._insert(sequence)
+
+    def _may_take_over(self, kv: Resident, length: int) -> bool:
+        """Whether a new sequence moves into a retained prefix itself: all of it is wanted, or its
+        slot is the last to be had."""
+        return length == kv.length or not (self._free_slots or len(self.retained) > 1)
 
     def _match(self, sequence: Sequence) -> Match:
         # The last prompt token is always computed: its logits are wanted.
@@ -273,6 +279,8 @@ class Scheduler:
 
     def _cut(self, kv: Resident, length: int) -> None:
         """Keep only the first `length` tokens of a retained prefix."""
+        if length == kv.length:
+            return
         self._memory.trim(kv.slot, length)
         self.cells.release(kv.cells[length:].copy())
         kv.length = length

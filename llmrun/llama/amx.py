@@ -7,13 +7,14 @@ whose weights llama.cpp repacks for AMX dies in its first matrix product.
 
 llama.cpp has no switch for AMX, but it asks Linux for the unit first (arch_prctl
 ARCH_REQ_XCOMP_PERM) and goes without when refused. Linux refuses while any thread has an alternate
-signal stack too small for AMX state (Documentation/arch/x86/xstate.rst), so installing a small one
-turns AMX off for this process and nothing else.
+signal stack too small for AMX state (Documentation/arch/x86/xstate.rst). llama.cpp asks once, at the
+first model; loading one under a small stack turns AMX off for this process and nothing else.
 """
 
 from __future__ import annotations
 
 import ctypes
+import faulthandler
 import logging
 import os
 import platform
@@ -66,11 +67,13 @@ def works(lib: ModuleType) -> bool:
 
 
 def _decode_probe(lib: ModuleType) -> int:
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # the crash is expected: leave no core file
+    faulthandler.disable()  # a crash is expected: no trace, no core file
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     null = os.open(os.devnull, os.O_WRONLY)
     os.dup2(null, 2)
-    lib.llama_log_set(lib.llama_log_callback(lambda *_: None), None)
-    model = lib.llama_model_load_from_file(str(PROBE).encode(), lib.llama_model_default_params())
+    silence = lib.llama_log_callback(lambda *_: None)
+    lib.llama_log_set(silence, None)
+    model = _load_probe(lib)
     params = lib.llama_context_default_params()
     params.n_ctx = params.n_batch = params.n_ubatch = 2 * _ROWS
     params.n_threads = params.n_threads_batch = 1
@@ -79,10 +82,20 @@ def _decode_probe(lib: ModuleType) -> int:
     return int(lib.llama_decode(context, lib.llama_batch_get_one(tokens, _ROWS)))
 
 
+def _load_probe(lib: ModuleType) -> ctypes.c_void_p:
+    params = lib.llama_model_default_params()
+    model: ctypes.c_void_p = lib.llama_model_load_from_file(str(PROBE).encode(), params)
+    return model
+
+
 def avoid_if_broken(lib: ModuleType) -> None:
     """Turn AMX off for this process if it is announced but crashes. Call before any model loads."""
     if not announced() or works(lib):
         return
     _log.warning("llama.cpp's AMX kernels crash on this machine: going without them")
-    stack = _SignalStack(ctypes.addressof(_small_stack), 0, len(_small_stack))
-    ctypes.CDLL(None).sigaltstack(ctypes.byref(stack), None)
+    sigaltstack = ctypes.CDLL(None).sigaltstack
+    small = _SignalStack(ctypes.addressof(_small_stack), 0, len(_small_stack))
+    before = _SignalStack()
+    sigaltstack(ctypes.byref(small), ctypes.byref(before))
+    lib.llama_model_free(_load_probe(lib))
+    sigaltstack(ctypes.byref(before), None)

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from llmrun.errors import NO_MEMORY, LlmrunError
 from llmrun.llama.batch import Batch
-from llmrun.llama.library import lib
+from llmrun.llama.library import lib, take_error
 from llmrun.llama.model import Model
 
 # enum ggml_type in ggml.h, as far as llama.cpp takes them for the KV cache
@@ -97,12 +97,14 @@ class Context:
 
         self.abort = AbortFlag()
         self.abort.install(params)
+        take_error()
         self._pointer: ctypes.c_void_p | None = lib.llama_init_from_model(model.pointer, params)
         if not self._pointer:
             raise LlmrunError(
                 NO_MEMORY,
-                f"llama.cpp cannot make a context of {settings.ctx} tokens ({settings.kv_type} KV cache)",
-                hint="use a smaller --ctx or LLMRUN_KV_TYPE=q8_0; llmrun logs has its reason",
+                f"llama.cpp cannot make a context of {settings.ctx} tokens ({settings.kv_type} KV cache):"
+                f" {take_error()}",
+                hint="use a smaller --ctx or another LLMRUN_KV_TYPE",
             )
         model.adopt(self)
         self.model = model

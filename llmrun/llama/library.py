@@ -8,7 +8,7 @@ import logging
 from llmrun.errors import MODEL_LOAD, LlmrunError
 from llmrun.llama import amx
 
-__all__ = ["lib", "llama_version"]
+__all__ = ["lib", "llama_version", "take_error"]
 
 # The struct layouts of the bindings follow one llama.cpp commit; another library under the same
 # bindings would be read wrongly without any error. `pyproject.toml` pins the same release.
@@ -43,6 +43,7 @@ class _LogLines:
     def __init__(self) -> None:
         self._level = logging.DEBUG
         self._text = ""
+        self.last_error = ""
 
     def add(self, level: int, text: str) -> None:
         if level in _LEVELS:
@@ -55,6 +56,8 @@ class _LogLines:
     def _flush(self) -> None:
         if line := self._text.rstrip():
             _log.log(self._level, "%s", line)
+            if self._level == logging.ERROR:
+                self.last_error = line
         self._text = ""
 
 
@@ -69,6 +72,15 @@ def _on_log(level: int, text: bytes | None, _user_data: object) -> None:
 # `_on_log` stays referenced by this module for the process's life: native code calls it whenever
 # it likes, and a collected callback would crash the process.
 lib.llama_log_set(_on_log, None)
+
+
+def take_error() -> str:
+    """llama.cpp's newest error line, which is then forgotten; empty where there was none.
+
+    Its functions return only a null pointer; the reason is in the log line before.
+    """
+    line, _lines.last_error = _lines.last_error, ""
+    return line or "no reason given"
 
 
 def llama_version() -> str:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Protocol
 
 from llmrun.errors import MODEL_LOAD, LlmrunError
-from llmrun.llama.library import lib
+from llmrun.llama.library import lib, take_error
 from llmrun.llama.vocab import Vocab
 
 
@@ -41,12 +41,13 @@ class Model:
             return True
 
         params.progress_callback = report
+        take_error()
         self._pointer: ctypes.c_void_p | None = lib.llama_model_load_from_file(str(path).encode(), params)
         if not self._pointer:
             raise LlmrunError(
                 MODEL_LOAD,
-                f"llama.cpp cannot load {path}",
-                hint="llmrun logs has its reason; if the file is damaged, pull it again",
+                f"llama.cpp cannot load {path}: {take_error()}",
+                hint="if the file is damaged, pull it again",
             )
         self._dependents: list[_Closable] = []
         self.vocab = Vocab(self._pointer)

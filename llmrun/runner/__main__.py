@@ -72,12 +72,9 @@ class Runner:
         try:
             self._load()
         except Exception as error:
-            known = (
-                error
-                if isinstance(error, LlmrunError)
-                else LlmrunError(INTERNAL, f"loading failed: {error!r}")
-            )
-            self._writer.put(LoadFailed(known.info()))
+            if not isinstance(error, LlmrunError):
+                error = LlmrunError(INTERNAL, f"loading failed: {error!r}")
+            self._writer.put(LoadFailed(error.info()))
             self._writer.close()
             os._exit(1)
         while (request := self._requests.get()) is not None:

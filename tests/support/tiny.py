@@ -27,8 +27,8 @@ class Shape:
     ctx: int = 512
     embd: int = 64
     layers: int = 2
-    heads: int = 4
-    kv_heads: int = 2
+    heads: int = 2
+    kv_heads: int = 1
     ff: int = 128
     seed: int = 0
     template: str | None = CHATML
@@ -36,7 +36,10 @@ class Shape:
     quant: gguf.GGMLQuantizationType = gguf.GGMLQuantizationType.F32
 
 
-def write_llama(path: Path, shape: Shape = Shape()) -> Path:
+DEFAULT = Shape()
+
+
+def write_llama(path: Path, shape: Shape = DEFAULT) -> Path:
     """A llama-architecture model at `path`. Greedy output is random but the same every time."""
     rng = np.random.default_rng(shape.seed)
     writer = gguf.GGUFWriter(path, "llama")

@@ -1,0 +1,15 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from llmrun.llama import Model
+from tests.support.models import tiny_model
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Model]:
+    loaded = tiny_model(tmp_path_factory.mktemp("model"))
+    yield loaded
+    loaded.close()

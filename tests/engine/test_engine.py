@@ -1,0 +1,223 @@
+"""The engine on a tiny random model: real kernels, random text, every rule of the step loop."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from llmrun.llama import Model
+from llmrun.types import Failed, Finished, Progress, SamplingParams, Started, Stopped, Text, joined_text
+from tests.support.models import running
+
+
+def _prompt(seed: int, length: int) -> list[int]:
+    rng = random.Random(seed)
+    return [rng.randrange(10, 260) for _ in range(length)]
+
+
+def test_engine_one_request_says_started_then_text_then_one_end(model: Model) -> None:
+    with running(model) as work:
+        request = work.submit(_prompt(0, 5), max_tokens=8)
+        work.wait()
+    kinds = [type(event) for event in work.events[request]]
+    assert kinds[0] is Started
+    assert kinds[-2:] == [Stopped, Finished]
+    assert kinds.count(Finished) == 1
+
+
+def test_engine_many_requests_together_say_what_each_says_alone(model: Model) -> None:
+    prompts = [_prompt(seed, 5 + 7 * seed) for seed in range(6)]
+    with running(model) as work:
+        alone = [work.answer(prompt) for prompt in prompts]
+    with running(model, parallel=6, slots=12) as work:
+        together = [work.submit(prompt) for prompt in prompts]
+        work.wait(len(prompts))
+        assert [joined_text(work.events[request]) for request in together] == alone
+
+
+@pytest.mark.parametrize("kv_type", ["f16", "q8_0"])
+def test_engine_cached_prefix_changes_no_text(model: Model, kv_type: str) -> None:
+    prompt = _prompt(1, 100)
+    with running(model, kv_type=kv_type) as work:
+        first = work.answer(prompt)
+        again = work.submit(prompt)
+        work.wait()
+        assert joined_text(work.events[again]) == first
+        assert work.finished(again).usage.cached == 99
+
+
+def test_engine_one_word_changed_at_the_end_computes_the_tail(model: Model) -> None:
+    prompt = _prompt(2, 100)
+    changed = [*prompt[:-3], 20, 21, 22]
+    with running(model) as work:
+        expected = work.answer(changed)
+    with running(model) as work:
+        work.answer(prompt)
+        request = work.submit(changed)
+        work.wait()
+        assert work.finished(request).usage.cached == 97
+        assert joined_text(work.events[request]) == expected
+
+
+def test_engine_small_batches_change_no_text(model: Model) -> None:
+    prompt = _prompt(3, 150)
+    with running(model, batch=256) as work:
+        whole = work.answer(prompt)
+    with running(model, batch=16) as work:
+        request = work.submit(prompt)
+        work.wait()
+        assert joined_text(work.events[request]) == whole
+        progress = [event for event in work.events[request] if isinstance(event, Progress)]
+        assert [event.processed for event in progress] == list(range(16, 150, 16))
+
+
+def test_engine_cells_run_out_all_finish_with_the_text_they_say_alone(model: Model) -> None:
+    prompts = [_prompt(seed, 60) for seed in range(4)]
+    with running(model, ctx=512) as work:
+        alone = [work.answer(prompt, max_tokens=120) for prompt in prompts]
+    with running(model, ctx=256) as work:
+        requests = [work.submit(prompt, max_tokens=120) for prompt in prompts]
+        work.wait(4)
+        assert [joined_text(work.events[request]) for request in requests] == alone
+        assert work.engine.scheduler.preemptions > 0
+
+
+def test_engine_context_ends_the_answer_by_length(model: Model) -> None:
+    with running(model, ctx=256) as work:
+        request = work.submit(_prompt(4, 250), max_tokens=None)
+        work.wait()
+        assert work.stopped(request).reason == "length"
+        assert work.finished(request).usage.completion == 6
+
+
+def test_engine_max_tokens_is_exact(model: Model) -> None:
+    with running(model) as work:
+        request = work.submit(_prompt(5, 9), max_tokens=3)
+        work.wait()
+        assert work.finished(request).usage.completion == 3
+
+
+def test_engine_end_of_generation_token_stops_without_its_text(model: Model) -> None:
+    bias = SamplingParams(temperature=0, logit_bias={4: 1000.0})
+    with running(model) as work:
+        request = work.submit(_prompt(6, 9), params=bias)
+        work.wait()
+        assert work.stopped(request) == Stopped(0, "stop", None)
+        assert joined_text(work.events[request]) == ""
+
+
+def test_engine_stop_string_ends_before_it_and_is_named(model: Model) -> None:
+    letter = SamplingParams(temperature=0, logit_bias={5 + ord("a"): 1000.0})
+    with running(model) as work:
+        request = work.submit(_prompt(7, 9), params=letter, stop=("aaa",))
+        work.wait()
+        assert joined_text(work.events[request]) == ""
+        assert work.stopped(request) == Stopped(0, "stop", "aaa")
+
+
+def test_engine_begun_stop_string_at_the_limit_is_delivered(model: Model) -> None:
+    letter = SamplingParams(temperature=0, logit_bias={5 + ord("a"): 1000.0})
+    with running(model) as work:
+        request = work.submit(_prompt(8, 9), params=letter, stop=("aaaab",), max_tokens=3)
+        work.wait()
+        assert joined_text(work.events[request]) == "aaa"
+        assert work.stopped(request).reason == "length"
+
+
+def test_engine_text_of_random_bytes_is_valid_and_equals_its_pieces(model: Model) -> None:
+    hot = SamplingParams(temperature=5.0, top_k=0, top_p=1.0, min_p=0.0)
+    with running(model) as work:
+        request = work.submit(_prompt(9, 9), params=hot, max_tokens=400)
+        work.wait()
+        for event in work.events[request]:
+            if isinstance(event, Text):
+                event.text.encode("utf-8")
+
+
+def test_engine_same_seed_same_text_other_seed_other_text(model: Model) -> None:
+    warm = SamplingParams(temperature=1.5, top_k=0, top_p=1.0, min_p=0.0)
+    prompt = _prompt(10, 9)
+    with running(model) as work:
+        first = work.answer(prompt, params=warm, seed=1)
+        assert work.answer(prompt, params=warm, seed=1) == first
+        assert work.answer(prompt, params=warm, seed=2) != first
+
+
+def test_engine_n_answers_have_seeds_of_their_own_and_one_end(model: Model) -> None:
+    warm = SamplingParams(temperature=1.5, top_k=0, top_p=1.0, min_p=0.0)
+    prompt = _prompt(11, 40)
+    with running(model) as work:
+        request = work.submit(prompt, params=warm, seed=3, n=3, max_tokens=12)
+        work.wait()
+        texts = [joined_text(work.events[request], index) for index in range(3)]
+        assert len(set(texts)) == 3
+        assert work.finished(request).usage.completion <= 36
+        assert work.finished(request).usage.prompt == 40
+        assert sum(isinstance(event, Stopped) for event in work.events[request]) == 3
+
+
+def test_engine_penalty_looks_at_the_prompt(model: Model) -> None:
+    prompt = _prompt(12, 20)
+    with running(model) as work:
+        plain = work.answer(prompt, max_tokens=1)
+        token = next(i for i in range(5, 266) if model.vocab.piece(i).decode("utf-8", "replace") == plain)
+        seen = [*prompt[:-1], token, prompt[-1]]
+        free = work.answer(seen, max_tokens=1)
+        punished = SamplingParams(temperature=0, frequency_penalty=100.0)
+        assert work.answer(seen, max_tokens=1, params=punished) != free or free != plain
+
+
+def test_engine_logprobs_of_greedy_name_the_chosen_token_first(model: Model) -> None:
+    with running(model) as work:
+        request = work.submit(_prompt(13, 9), logprobs=3, max_tokens=6)
+        work.wait()
+        logprobs = [p for e in work.events[request] if isinstance(e, Text) for p in e.logprobs]
+    assert len(logprobs) == 6
+    for entry in logprobs:
+        assert entry.top[0].id == entry.id
+        assert entry.top[0].logprob == entry.logprob >= entry.top[1].logprob >= entry.top[2].logprob
+
+
+def test_engine_cancel_waiting_and_running_ends_each_once_and_frees_the_cells(model: Model) -> None:
+    with running(model, parallel=1) as work:
+        answering = work.submit(_prompt(14, 9), max_tokens=None)
+        waiting = work.submit(_prompt(15, 9))
+        work.wait_for_text(answering)
+        for request in (waiting, answering, answering):
+            work.engine.cancel(request)
+        work.wait(2)
+        work.answer(_prompt(16, 9))
+        for request in (answering, waiting):
+            ends = [e for e in work.events[request] if isinstance(e, Failed | Finished)]
+            assert len(ends) == 1
+            assert isinstance(ends[0], Failed)
+            assert ends[0].error.code == "cancelled"
+        assert work.engine.scheduler.cells.running == 0
+
+
+def test_engine_stopped_with_open_requests_fails_them(model: Model) -> None:
+    with running(model) as work:
+        request = work.submit(_prompt(17, 9), max_tokens=None)
+        work.wait_for_text(request)
+        work.engine.stop()
+        work.wait()
+        last = work.events[request][-1]
+        assert isinstance(last, Failed)
+        assert last.error.code == "shutting_down"
+
+
+def test_engine_random_requests_leak_no_cells_and_end_once(model: Model) -> None:
+    rng = random.Random(0)
+    with running(model, ctx=256, parallel=4, slots=10) as work:
+        ids = []
+        for seed in range(300):
+            prompt = _prompt(seed % 7, rng.randrange(1, 60)) + _prompt(seed, rng.randrange(1, 30))
+            ids.append(work.submit(prompt, max_tokens=rng.randrange(1, 40), n=rng.choice([1, 1, 2])))
+            if rng.random() < 0.2:
+                work.engine.cancel(rng.choice(ids))
+        work.wait(len(ids))
+        for request in ids:
+            assert sum(isinstance(e, Failed | Finished) for e in work.events[request]) == 1
+        codes = {e.error.code for i in ids for e in work.events[i] if isinstance(e, Failed)}
+        assert codes <= {"cancelled"}

@@ -1,0 +1,281 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from llmrun.engine.request import EngineRequest
+from llmrun.engine.scheduler import Row, Scheduler
+from llmrun.engine.sequence import Sequence, State
+from llmrun.types import SamplingParams
+
+
+class RecordingMemory:
+    """What the context would hold: per slot the cells of its tokens, each cell an object of its own."""
+
+    def __init__(self) -> None:
+        self.slots: dict[int, list[object]] = {}
+        self.calls: list[tuple[object, ...]] = []
+        self.restores = True
+
+    def drop(self, slot: int) -> None:
+        self.calls.append(("drop", slot))
+        self.slots.pop(slot, None)
+
+    def trim(self, slot: int, length: int) -> bool:
+        self.calls.append(("trim", slot, length))
+        del self.slots[slot][length:]
+        return True
+
+    def share(self, source: int, target: int, length: int) -> None:
+        self.calls.append(("share", source, target, length))
+        assert not self.slots.get(target)
+        self.slots[target] = self.slots[source][:length]
+        assert len(self.slots[target]) == length
+
+    def save(self, slot: int) -> bytes:
+        self.calls.append(("save", slot))
+        return len(self.slots[slot]).to_bytes(4, "little")
+
+    def restore(self, slot: int, state: bytes) -> bool:
+        self.calls.append(("restore", slot))
+        assert not self.slots.get(slot)
+        if self.restores:
+            self.slots[slot] = [object() for _ in range(int.from_bytes(state, "little"))]
+        return self.restores
+
+    def compute(self, rows: list[Row]) -> None:
+        for sequence, length, _ in rows:
+            assert sequence.kv is not None
+            held = self.slots.setdefault(sequence.kv.slot, [])
+            assert len(held) == sequence.computed
+            held.extend(object() for _ in range(length))
+
+    def cells(self) -> int:
+        return len({id(cell) for held in self.slots.values() for cell in held})
+
+
+class World:
+    """A scheduler with its memory, and the engine's part of the loop without a model."""
+
+    def __init__(self, cells: int = 64, parallel: int = 4, slots: int = 8, trimmable: bool = True) -> None:
+        self.memory = RecordingMemory()
+        self.scheduler = Scheduler(
+            self.memory, cells=cells, slots=slots, parallel=parallel, trimmable=trimmable
+        )
+        self.arrivals = 0
+
+    def add(self, prompt: list[int], max_tokens: int = 4, n: int = 1) -> list[Sequence]:
+        self.arrivals += 1
+        request = EngineRequest(
+            id=str(self.arrivals),
+            prompt=tuple(prompt),
+            params=SamplingParams(),
+            seed=0,
+            arrived=float(self.arrivals),
+            max_tokens=max_tokens,
+            n=n,
+        )
+        sequences = [Sequence(request, i) for i in range(n)]
+        for sequence in sequences:
+            self.scheduler.add(sequence)
+        return sequences
+
+    def step(self, budget: int = 16) -> list[Row]:
+        rows = self.scheduler.plan(budget)
+        self.memory.compute(rows)
+        self.scheduler.computed(rows)
+        for sequence, _, output in rows:
+            if output:
+                sequence.append(1000 + sequence.length)
+                if sequence.finish_reason(False, self.scheduler.cells.total):
+                    self.scheduler.end(sequence)
+        self.check()
+        return rows
+
+    def run(self, budget: int = 16, most: int = 2000) -> int:
+        for steps in range(most):
+            if self.scheduler.idle:
+                return steps
+            assert self.step(budget), "a step with work to do did nothing"
+        raise AssertionError("work does not end")
+
+    def check(self) -> None:
+        cells = self.scheduler.cells
+        assert cells.free + cells.retained + cells.running == cells.total
+        assert self.memory.cells() == cells.total - cells.free
+        residents = [*self.scheduler.retained, *(s.kv for s in self.scheduler.running)]
+        assert len({kv.slot for kv in residents if kv}) == len(residents)
+
+
+def test_plan_decode_rows_come_before_a_prefill_chunk() -> None:
+    world = World()
+    (answering,) = world.add([1, 2, 3], max_tokens=20)
+    world.step()
+    (arriving,) = world.add(list(range(50, 80)))
+    rows = world.step(budget=9)
+    assert rows == [Row(answering, 1, True), Row(arriving, 8, False)]
+
+
+def test_plan_budget_below_the_decode_rows_leaves_no_answer_out() -> None:
+    world = World()
+    world.add([1, 2], max_tokens=9, n=3)
+    world.step()
+    assert [row.length for row in world.step(budget=1)] == [1, 1, 1]
+
+
+def test_plan_equal_prompts_are_computed_once() -> None:
+    world = World(cells=256, parallel=4)
+    prompt = list(range(40))
+    for _ in range(4):
+        world.add(prompt)
+    first = world.step(budget=64)
+    assert [row.length for row in first] == [40]
+    second = world.step(budget=64)
+    assert sorted(row.length for row in second) == [1, 1, 1, 1]
+    assert sum(call[0] == "share" for call in world.memory.calls) == 3
+
+
+def test_plan_source_of_a_shared_prefix_cancelled_lets_the_next_compute_it() -> None:
+    world = World(cells=256)
+    prompt = list(range(60))
+    (first,), (second,) = world.add(prompt), world.add(prompt)
+    world.step(budget=16)
+    assert second.state is State.WAITING
+    world.scheduler.end(first)
+    world.run()
+    assert second.cached == 16
+
+
+def test_plan_next_turn_of_a_conversation_computes_only_its_new_tokens() -> None:
+    world = World(cells=128)
+    (turn,) = world.add(list(range(30)), max_tokens=4)
+    world.run(budget=64)
+    history = turn.tokens[:-1].tolist()
+    (following,) = world.add([*history, 7, 8, 9])
+    assert [row.length for row in world.step(budget=64)] == [3]
+    assert following.cached == len(history)
+    assert not any(call[0] == "share" for call in world.memory.calls)
+
+
+def test_plan_whole_prompt_retained_computes_its_last_token_again() -> None:
+    world = World(cells=128)
+    prompt = list(range(30))
+    world.add(prompt)
+    world.run()
+    (again,) = world.add(prompt)
+    assert [row.length for row in world.step()] == [1]
+    assert again.cached == 29
+
+
+def test_plan_full_cache_evicts_the_least_recently_used_prefix_first() -> None:
+    world = World(cells=64, parallel=1)
+    for start in (0, 100, 200):
+        world.add(list(range(start, start + 14)), max_tokens=2)
+        world.run()
+    assert len(world.scheduler.retained) == 3
+    world.add(list(range(300, 330)), max_tokens=2)
+    world.run()
+    assert [kv.tokens[0] for kv in world.scheduler.retained] == [100, 200, 300]
+
+
+def test_plan_running_answers_outgrow_the_cells_swaps_the_youngest_and_all_finish() -> None:
+    world = World(cells=64, parallel=3)
+    old, young = world.add(list(range(20)), max_tokens=30), world.add(list(range(100, 120)), max_tokens=30)
+    order: list[Sequence] = []
+    while not world.scheduler.idle:
+        order += [row.sequence for row in world.step() if row.sequence.state is State.ENDED]
+    assert order == old + young
+    assert world.scheduler.preemptions >= 1
+    assert [s.generated for s in order] == [30, 30]
+
+
+def test_plan_while_one_is_swapped_out_nothing_new_begins() -> None:
+    world = World(cells=64, parallel=4)
+    world.add(list(range(24)), max_tokens=30)
+    world.add(list(range(100, 124)), max_tokens=30)
+    while not world.scheduler.swapped:
+        world.step(budget=64)
+    (late,) = world.add([7], max_tokens=1)
+    world.step()
+    assert late.state is State.WAITING
+    world.run()
+    assert late.generated == 1
+
+
+def test_plan_restore_fails_computes_the_sequence_again() -> None:
+    world = World(cells=64, parallel=3)
+    world.memory.restores = False
+    sequences = world.add(list(range(20)), max_tokens=30) + world.add(list(range(100, 120)), max_tokens=30)
+    world.run()
+    assert [s.generated for s in sequences] == [30, 30]
+
+
+def test_plan_prefix_in_the_way_of_its_own_user_is_cut() -> None:
+    world = World(cells=64, parallel=1)
+    world.add(list(range(50)), max_tokens=2)
+    world.run(budget=64)
+    (other,) = world.add([*range(20), *range(900, 935)], max_tokens=2)
+    world.run(budget=64)
+    assert other.cached == 20
+    assert [call[2] for call in world.memory.calls if call[0] == "trim"] == [20]
+
+
+def test_plan_memory_that_cannot_be_trimmed_takes_only_whole_prefixes() -> None:
+    world = World(cells=128, trimmable=False)
+    (first,) = world.add(list(range(30)))
+    world.run(budget=64)
+    (branch,) = world.add([*range(20), 500])
+    world.run(budget=64)
+    (following,) = world.add([*first.tokens[:-1].tolist(), 501])
+    world.run(budget=64)
+    assert (branch.cached, following.cached) == (0, first.length - 1)
+
+
+def test_refused_with_prefixes_retained_gives_them_up_then_swaps_then_says_no() -> None:
+    world = World(cells=128)
+    world.add(list(range(10)), max_tokens=1)
+    world.run()
+    world.add(list(range(100, 110)), max_tokens=9)
+    world.add(list(range(200, 210)), max_tokens=9)
+    world.step(budget=64)
+    assert world.scheduler.refused()
+    assert not world.scheduler.retained
+    assert world.scheduler.refused()
+    assert len(world.scheduler.swapped) == 1
+    assert not world.scheduler.refused()
+
+
+@pytest.mark.parametrize("trimmable", [True, False])
+@settings(max_examples=150, deadline=None)
+@given(data=st.data())
+def test_scheduler_under_random_load_loses_nothing_and_always_ends(
+    trimmable: bool, data: st.DataObject
+) -> None:
+    cells = data.draw(st.integers(24, 96))
+    parallel = data.draw(st.integers(1, 5))
+    slots = parallel + data.draw(st.integers(0, 6))
+    world = World(cells, parallel, slots, trimmable)
+    world.memory.restores = data.draw(st.booleans())
+    prefix = list(range(12))
+    alive: list[Sequence] = []
+    for _ in range(data.draw(st.integers(1, 40))):
+        action = data.draw(st.sampled_from(["add", "step", "step", "step", "cancel"]))
+        if action == "add":
+            common = data.draw(st.integers(0, 12))
+            length = data.draw(st.integers(1, cells - 1 - common))
+            own = [data.draw(st.integers(0, 3))] * length
+            alive += world.add(
+                prefix[:common] + own, data.draw(st.integers(1, 30)), data.draw(st.integers(1, 3))
+            )
+        elif action == "step":
+            world.step(data.draw(st.integers(1, 32)))
+        elif alive:
+            victim = alive.pop(data.draw(st.integers(0, len(alive) - 1)))
+            if victim.state is not State.ENDED:
+                world.scheduler.end(victim)
+                world.check()
+    world.run()
+    assert all(sequence.state is State.ENDED for sequence in alive)
+    assert all(sequence.generated or sequence.length == cells for sequence in alive)
+    assert world.scheduler.cells.running == 0
