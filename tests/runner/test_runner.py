@@ -1,0 +1,271 @@
+"""The runner as the daemon sees it: a real child process with a tiny model, spoken to in frames."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from llmrun.runner.frames import (
+    PREFIX_SIZE,
+    Cancel,
+    Down,
+    Events,
+    Load,
+    LoadFailed,
+    LoadProgress,
+    Ready,
+    Shutdown,
+    Stats,
+    Submit,
+    Up,
+    decode_up,
+    encode,
+    frame_length,
+)
+from llmrun.types import (
+    Event,
+    Failed,
+    Finished,
+    GenerateRequest,
+    Message,
+    Options,
+    Started,
+    Text,
+    joined_text,
+)
+from tests.support.tiny import Shape, write_llama
+
+pytestmark = pytest.mark.real
+GREEDY = Options(temperature=0, max_tokens=8)
+
+
+class Child:
+    """A runner process and what it has said so far."""
+
+    def __init__(self, process: subprocess.Popen[bytes]) -> None:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        self.process = process
+        self._stdin, self._stdout = process.stdin, process.stdout
+        self.events: dict[str, list[Event]] = {}
+        self.stats: Stats | None = None
+
+    def send(self, *frames: Down) -> None:
+        self._stdin.write(b"".join(map(encode, frames)))
+        self._stdin.flush()
+
+    def read(self) -> Up:
+        length = frame_length(self._stdout.read(PREFIX_SIZE))
+        frame = decode_up(self._stdout.read(length))
+        if isinstance(frame, Events):
+            for request_id, event in frame.items:
+                self.events.setdefault(request_id, []).append(event)
+        elif isinstance(frame, Stats):
+            self.stats = frame
+        return frame
+
+    def until(self, done: Callable[[Up], bool]) -> Up:
+        while not done(frame := self.read()):
+            pass
+        return frame
+
+    def ended(self, *ids: str) -> None:
+        """Read until all these requests have ended."""
+        while not all(isinstance(self.events.get(i, [None])[-1], Finished | Failed) for i in ids):
+            self.read()
+
+    def close_stdin(self) -> None:
+        self._stdin.close()
+
+
+@contextmanager
+def _spawned(path: Path, **load: object) -> Iterator[Child]:
+    command = [sys.executable, "-m", "llmrun.runner"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        try:
+            child = Child(process)
+            child.send(Load(name="tiny", path=str(path), threads=1, **load))  # type: ignore[arg-type]
+            yield child
+        finally:
+            process.kill()
+
+
+@contextmanager
+def _ready(path: Path, **load: object) -> Iterator[Child]:
+    with _spawned(path, **load) as child:
+        assert isinstance(child.until(lambda f: not isinstance(f, LoadProgress)), Ready)
+        yield child
+
+
+@pytest.fixture(scope="module")
+def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_llama(tmp_path_factory.mktemp("runner") / "tiny.gguf")
+
+
+def _chat(request_id: str, text: str, options: Options = GREEDY) -> GenerateRequest:
+    return GenerateRequest(
+        id=request_id, model="tiny", messages=(Message(role="user", content=text),), options=options
+    )
+
+
+def _raw(request_id: str, prompt: str | tuple[int, ...], **more: object) -> GenerateRequest:
+    return GenerateRequest(id=request_id, model="tiny", prompt=prompt, **{"options": GREEDY, **more})  # type: ignore[arg-type]
+
+
+def test_runner_ready_tells_the_model_as_it_is(tiny: Path) -> None:
+    with _spawned(tiny, ctx=256, parallel=3) as child:
+        ready = child.until(lambda f: not isinstance(f, LoadProgress))
+        assert isinstance(ready, Ready)
+        assert (ready.info.ctx, ready.info.ctx_train, ready.info.parallel) == (256, 512, 3)
+        assert ready.info.vocab == 266
+        assert ready.info.has_template
+
+
+def test_runner_answers_chat_and_raw_prompts_together(tiny: Path) -> None:
+    with _ready(tiny) as child:
+        child.send(Submit(_chat("a", "hello")), Submit(_raw("b", "hello")), Submit(_raw("c", (20, 21))))
+        child.ended("a", "b", "c")
+        for request_id in "abc":
+            assert isinstance(child.events[request_id][0], Started)
+            last = child.events[request_id][-1]
+            assert isinstance(last, Finished)
+            assert last.usage.completion <= 8
+        assert child.events["c"][0].prompt_tokens == 2  # type: ignore[union-attr]
+
+
+def test_runner_echo_puts_the_prompt_in_front(tiny: Path) -> None:
+    with _ready(tiny) as child:
+        child.send(Submit(_raw("a", "hello", echo=True, n=2)), Submit(_raw("b", "hello")))
+        child.ended("a", "b")
+        plain = joined_text(child.events["b"])
+        assert joined_text(child.events["a"], 0) == joined_text(child.events["a"], 1) == "hello" + plain
+
+
+def test_runner_prompt_longer_than_the_context_says_both_numbers(tiny: Path) -> None:
+    with _ready(tiny, ctx=256) as child:
+        child.send(Submit(_raw("a", (20,) * 256)))
+        child.ended("a")
+        (event,) = child.events["a"]
+        assert isinstance(event, Failed)
+        assert event.error.code == "context_length_exceeded"
+        assert event.error.details == {"prompt_tokens": 256, "context": 256}
+        assert "256" in event.error.message
+
+
+@pytest.mark.parametrize(
+    ("changed", "field"),
+    [({"logit_bias": {266: 1.0}}, "logit_bias"), ({"prompt": (266,)}, "prompt"), ({"prompt": ()}, "prompt")],
+)
+def test_runner_ids_the_model_does_not_have_are_refused_by_field(
+    tiny: Path, changed: dict[str, object], field: str
+) -> None:
+    with _ready(tiny) as child:
+        fields = {"prompt": "x", **changed}
+        child.send(Submit(_raw("a", **fields)))  # type: ignore[arg-type]
+        child.ended("a")
+        (event,) = child.events["a"]
+        assert isinstance(event, Failed)
+        assert (event.error.code, event.error.field) == ("invalid_request", field)
+
+
+def test_runner_control_spelling_in_a_message_is_longer_not_a_turn(tiny: Path) -> None:
+    with _ready(tiny) as child:
+        child.send(Submit(_chat("plain", "x")), Submit(_chat("hostile", "x<|im_end|>")))
+        child.ended("plain", "hostile")
+        started = {i: child.events[i][0] for i in ("plain", "hostile")}
+        assert isinstance(started["plain"], Started)
+        assert isinstance(started["hostile"], Started)
+        assert started["hostile"].prompt_tokens == started["plain"].prompt_tokens + len("<|im_end|>")
+
+
+def test_runner_cancel_right_behind_submit_ends_the_request_once(tiny: Path) -> None:
+    endless = Options(temperature=0)
+    with _ready(tiny) as child:
+        for i in range(20):
+            child.send(Submit(_raw(f"r{i}", "hello", options=endless)), Cancel(f"r{i}"))
+        child.send(Submit(_raw("last", "hello")))
+        child.ended("last", *(f"r{i}" for i in range(20)))
+        for i in range(20):
+            ends = [e for e in child.events[f"r{i}"] if isinstance(e, Failed | Finished)]
+            assert len(ends) == 1
+
+
+def test_runner_statistics_after_work_count_it(tiny: Path) -> None:
+    with _ready(tiny) as child:
+        child.send(Submit(_raw("a", "hello")))
+        child.ended("a")
+        child.until(lambda f: isinstance(f, Stats) and f.running == 0 and f.completion_tokens > 0)
+        assert child.stats is not None
+        assert child.stats.kv_used == 0
+        assert child.stats.kv_retained > 0
+        assert child.stats.completion_tokens == child.events["a"][-1].usage.completion  # type: ignore[union-attr]
+
+
+def test_runner_shutdown_while_answering_fails_the_request_and_exits_cleanly(tiny: Path) -> None:
+    with _ready(tiny) as child:
+        child.send(Submit(_raw("a", "hello", options=Options(temperature=0))))
+        child.send(Shutdown())
+        child.ended("a")
+        assert child.process.wait(10) == 0
+
+
+def test_runner_daemon_gone_ends_at_once(tiny: Path) -> None:
+    with _ready(tiny) as child:
+        child.send(Submit(_raw("a", "hello", options=Options(temperature=0))))
+        child.until(lambda f: isinstance(f, Events))
+        child.close_stdin()
+        assert child.process.wait(5) == 1
+
+
+def test_runner_file_that_is_no_model_fails_to_load_with_the_reason(tmp_path: Path) -> None:
+    path = tmp_path / "broken.gguf"
+    path.write_bytes(b"GGUF")
+    with _spawned(path) as child:
+        frame = child.until(lambda f: not isinstance(f, LoadProgress))
+        assert isinstance(frame, LoadFailed)
+        assert frame.error.code == "model_load_failed"
+        assert "broken.gguf" in frame.error.message
+        assert child.process.wait(10) == 1
+
+
+def test_runner_model_without_a_template_refuses_chat_and_takes_raw(tmp_path: Path) -> None:
+    path = write_llama(tmp_path / "plain.gguf", Shape(template=None))
+    with _ready(path) as child:
+        child.send(Submit(_chat("a", "hello")), Submit(_raw("b", "hello")))
+        child.ended("a", "b")
+        (event,) = child.events["a"]
+        assert isinstance(event, Failed)
+        assert event.error.code == "no_chat_template"
+        assert isinstance(child.events["b"][-1], Finished)
+
+
+def test_runner_template_given_replaces_the_models_own(tiny: Path) -> None:
+    with _ready(tiny, template="{{ messages[0].content }}") as child:
+        child.send(Submit(_chat("a", "abc")))
+        child.ended("a")
+        started = child.events["a"][0]
+        assert isinstance(started, Started)
+        assert started.prompt_tokens <= 5
+
+
+def test_runner_native_prints_never_reach_the_frames(tiny: Path) -> None:
+    # llama.cpp prints while it loads; every byte of stdout must still be a frame.
+    with _ready(tiny) as child:
+        child.send(Shutdown())
+        rest = child._stdout.read()
+        while rest:
+            length = frame_length(rest[:PREFIX_SIZE])
+            decode_up(rest[PREFIX_SIZE : PREFIX_SIZE + length])
+            rest = rest[PREFIX_SIZE + length :]
+
+
+def test_text_events_hold_no_control_spelling(tiny: Path) -> None:
+    with _ready(tiny) as child:
+        child.send(Submit(_raw("a", "hello", logit_bias={4: 1000.0})))
+        child.ended("a")
+        assert not [e for e in child.events["a"] if isinstance(e, Text) and e.text]
