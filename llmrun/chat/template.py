@@ -13,6 +13,7 @@ from typing import Any
 from llmrun.chat.mark import Mark
 from llmrun.errors import TEMPLATE, LlmrunError
 
+_MAX_REASON = 500  # characters; Jinja quotes whole messages
 _REASONING = ("reasoning_content", "thinking", "reasoning")
 
 
@@ -67,7 +68,7 @@ class ChatTemplate:
     def _failure(self, error: Exception, mark: Mark | None) -> LlmrunError:
         line = self._line(error.__traceback__)
         where = f" in line {line}" if line else ""
-        what = str(error) or "it needs too much"
+        what = str(error)[:_MAX_REASON] or "it needs too much memory"
         if isinstance(error, KeyError):
             what = f"there is no key {what}"
         elif isinstance(error, RecursionError):
