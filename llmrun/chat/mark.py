@@ -18,7 +18,7 @@ from llmrun.errors import INVALID_REQUEST, LlmrunError
 from llmrun.types import Role
 
 # Printable symbols, so that `repr` and JSON leave them as they are, then private use as a last resort.
-_MARKS = (*range(0x1D300, 0x1D357), *range(0x1F030, 0x1F094), *range(0xF0000, 0xFFFFE))
+_MARKS = (range(0x1D300, 0x1D357), range(0x1F030, 0x1F094), range(0xF0000, 0xFFFFE))
 _ROLES = frozenset(get_args(Role)) | {"developer"}
 
 
@@ -46,7 +46,8 @@ class Mark:
 
     def __init__(self, control: ControlTokens, given: Any, known: Collection[str] = ()) -> None:
         used = set().union(*_strings(given), *known)
-        sign = next((chr(code) for code in _MARKS if chr(code) not in used), None)
+        signs = map(chr, itertools.chain.from_iterable(_MARKS))
+        sign = next((sign for sign in signs if sign not in used), None)
         if sign is None:
             raise LlmrunError(INVALID_REQUEST, "the messages use every private character of Unicode")
         self.sign = sign
