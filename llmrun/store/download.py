@@ -73,7 +73,9 @@ def download(wanted: Wanted, target: Path, meter: Meter) -> str:
     import httpx
 
     if target.exists():  # whole and verified, by a pull that ended before its next file
-        return sha256_of(target)
+        digest = sha256_of(target)
+        if wanted.sha256 in (None, digest):
+            return digest
     with httpx.Client(
         follow_redirects=True, timeout=httpx.Timeout(READ_TIMEOUT, connect=CONNECT_TIMEOUT)
     ) as client:

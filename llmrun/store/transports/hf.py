@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from huggingface_hub import ModelInfo
 
 _SHA256 = re.compile(r"[0-9a-f]{64}")
-_TRIES = 2
 
 
 class _Unreachable(Exception):
@@ -109,38 +108,38 @@ def _on_hub(repo: str) -> dict[str, _File]:
     return files
 
 
-def _ask(repo: str) -> ModelInfo:
+def _ask(repo: str, tries: int = 2) -> ModelInfo:
     from huggingface_hub import HfApi, constants
     from huggingface_hub.errors import GatedRepoError, HfHubHTTPError, RepositoryNotFoundError
 
     if constants.HF_HUB_OFFLINE:
         raise _Unreachable("the Hub is not asked (HF_HUB_OFFLINE)")
-    cause: Exception
-    for left in reversed(range(_TRIES)):
-        try:
-            return HfApi(endpoint=_endpoint()).model_info(repo, files_metadata=True, timeout=CONNECT_TIMEOUT)
-        except GatedRepoError as error:
+    try:
+        return HfApi(endpoint=_endpoint()).model_info(repo, files_metadata=True, timeout=CONNECT_TIMEOUT)
+    except GatedRepoError as error:
+        raise LlmrunError(
+            DOWNLOAD, f"{repo} is gated: its makers ask for consent first", hint=_terms(repo)
+        ) from error
+    except RepositoryNotFoundError as error:
+        raise LlmrunError(
+            NOT_FOUND,
+            f"the Hub shows no repository {repo}",
+            hint="check the spelling; a private one needs HF_TOKEN",
+        ) from error
+    except HfHubHTTPError as error:
+        status = error.response.status_code
+        if status not in (408, 429) and status < 500:
             raise LlmrunError(
-                DOWNLOAD, f"{repo} is gated: its makers ask for consent first", hint=_terms(repo)
+                DOWNLOAD, f"the Hub refuses to list {repo} (HTTP {status})", hint="check HF_TOKEN"
             ) from error
-        except RepositoryNotFoundError as error:
-            raise LlmrunError(
-                NOT_FOUND,
-                f"the Hub shows no repository {repo}",
-                hint="check the spelling; a private one needs HF_TOKEN",
-            ) from error
-        except HfHubHTTPError as error:
-            status = error.response.status_code
-            if status not in (408, 429) and status < 500:
-                raise LlmrunError(DOWNLOAD, f"the Hub refuses to list {repo} (HTTP {status})") from error
-            problem, cause = f"the Hub answers HTTP {status}", error
-        except Exception as error:
-            # What else comes up are the errors of the client's HTTP library, which is requests, httpx or
-            # httpx2, depending on its version.
-            problem, cause = f"the Hub cannot be reached ({error or type(error).__name__})", error
-        if left:
-            time.sleep(FIRST_PAUSE)
-    raise _Unreachable(problem) from cause
+        if tries == 1:
+            raise _Unreachable(f"the Hub answers HTTP {status}") from error
+        time.sleep(FIRST_PAUSE)
+        return _ask(repo, tries - 1)
+    except Exception as error:
+        # What else comes up are the errors of the client's HTTP library, which is requests, httpx or httpx2,
+        # depending on its version. Not tried again: there may be a cache, or a further source.
+        raise _Unreachable(f"the Hub cannot be reached ({error or type(error).__name__})") from error
 
 
 def _cached(repo: str, path: str, commit: str | None, size: int | None, sha256: str | None) -> Path | None:
@@ -192,7 +191,7 @@ def _url(repo: str, path: str) -> str:
 
 
 def _endpoint() -> str | None:
-    return os.environ.get("HF_ENDPOINT") or None
+    return os.environ.get("HF_ENDPOINT", "").rstrip("/") or None
 
 
 def _terms(repo: str) -> str:

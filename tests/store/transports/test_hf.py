@@ -179,3 +179,10 @@ def test_server_plays_the_hub_well_enough_for_its_client() -> None:
     path = cache("Q8_0")
     assert path.read_bytes() == LARGE
     assert COMMIT in str(path)
+
+
+def test_offer_refused_token_says_so(repository: Host) -> None:
+    repository.faults[API].append(Fault(status=400))
+    with pytest.raises(LlmrunError, match="HTTP 400") as caught:
+        offer()
+    assert caught.value.hint == "check HF_TOKEN"

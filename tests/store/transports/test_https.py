@@ -2,9 +2,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from llmrun.store.download import Wanted
 from llmrun.store.progress import Meter
 from llmrun.store.reference import UrlRef
-from llmrun.store.transports import https
+from llmrun.store.transports import Fetched, RemoteFile, https
+from tests.store.conftest import sha256
 from tests.store.server import Host
 
 BODY = b"GGUF" + b"x" * 1000
@@ -38,3 +40,12 @@ def test_fetch_file_finished_before_is_not_fetched_again(host: Host, tmp_path: P
     first = chosen.fetch(tmp_path, Meter(None))
     assert chosen.fetch(tmp_path, Meter(None)) == first
     assert len(host.gets("/x.gguf")) == 1
+
+
+def test_fetch_shard_of_an_older_pull_with_another_digest_is_fetched_anew(host: Host, tmp_path: Path) -> None:
+    host.put("/x.gguf", BODY)
+    (tmp_path / "x.gguf").write_bytes(BODY + b"old")
+    file = RemoteFile("x.gguf", len(BODY), sha256(BODY), host.url("/x.gguf"))
+    assert https.fetch_all((file,), tmp_path, Meter(None), Wanted("")) == (
+        Fetched(tmp_path / "x.gguf", sha256(BODY)),
+    )
