@@ -6,12 +6,14 @@ from typing import Annotated
 
 import typer
 
+from llmrun.cli.groups import Group
 from llmrun.errors import LlmrunError
 
 
 def new_app() -> typer.Typer:
     """The Typer app of one command module."""
     return typer.Typer(
+        cls=Group,
         rich_markup_mode=None,
         add_completion=False,
         context_settings={"help_option_names": ["-h", "--help"]},

@@ -31,7 +31,18 @@ def load_command(name: str) -> Any:
     return command
 
 
-class LazyGroup(TyperGroup):
+class Group(TyperGroup):
+    """A command with commands, which answers a wrong name in our words."""
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        if args and not args[0].startswith("-") and self.get_command(ctx, args[0]) is None:
+            near = difflib.get_close_matches(args[0], self.list_commands(ctx), n=1)
+            hint = f"did you mean {near[0]!r}?" if near else f"see: {ctx.command_path} --help"
+            raise LlmrunError(USAGE, f"there is no command {args[0]!r}", hint=hint)
+        return super().resolve_command(ctx, args)
+
+
+class LazyGroup(Group):
     """`llmrun`: its commands come from the table above."""
 
     def list_commands(self, ctx: Any) -> list[str]:  # noqa: ARG002
@@ -45,13 +56,6 @@ class LazyGroup(TyperGroup):
         # --debug and --quiet are understood before and after the command's name.
         command.params.extend(p for p in self.params if p.name in ("debug", "quiet"))
         return command
-
-    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        if args and not args[0].startswith("-") and self.get_command(ctx, args[0]) is None:
-            near = difflib.get_close_matches(args[0], [*_MODULES, *ALIASES], n=1)
-            hint = f"did you mean {near[0]!r}?" if near else "see: llmrun --help"
-            raise LlmrunError(USAGE, f"there is no command {args[0]!r}", hint=hint)
-        return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         for section, rows in self._sections(ctx, formatter.width):

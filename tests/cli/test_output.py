@@ -1,0 +1,116 @@
+from __future__ import annotations
+
+import io
+
+import pytest
+
+from llmrun.cli.output import Output, one_line, table
+from llmrun.errors import USAGE, LlmrunError
+
+
+class Terminal(io.StringIO):
+    """A stream that a person watches."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+def outputs(*, terminal: bool, **env: str) -> tuple[Output, io.StringIO, io.StringIO]:
+    kind = Terminal if terminal else io.StringIO
+    out, err = kind(), kind()
+    return Output(out, err, env=env), out, err
+
+
+def test_piece_elsewhere_than_on_a_terminal_is_the_exact_text() -> None:
+    output, out, _ = outputs(terminal=False)
+    text = "a\x1b[31mb\r\n\tc\x07 \U0001f600"
+    output.piece(text)
+    assert out.getvalue() == text
+
+
+def test_piece_on_a_terminal_shows_control_characters_instead_of_obeying_them() -> None:
+    output, out, _ = outputs(terminal=True)
+    output.piece("a\x1b[2Jb\n\tc\x9b1m")
+    assert out.getvalue() == "a␛[2Jb\n\tc�1m"
+
+
+def test_error_is_one_line_and_plain_where_nobody_watches() -> None:
+    output, out, err = outputs(terminal=False)
+    output.error(LlmrunError(USAGE, "two\nlines", hint="mend\nit"))
+    assert err.getvalue() == "error: two lines. mend it\n"
+    assert out.getvalue() == ""
+
+
+def test_error_on_a_terminal_is_red_and_cannot_smuggle_codes() -> None:
+    output, _, err = outputs(terminal=True)
+    output.error(LlmrunError(USAGE, "name \x1b[32m", hint=""))
+    assert err.getvalue() == "\x1b[31merror:\x1b[0m name ␛[32m\n"
+
+
+@pytest.mark.parametrize("env", [{"NO_COLOR": "1"}, {"TERM": "dumb"}])
+def test_error_without_colour_wanted_has_none(env: dict[str, str]) -> None:
+    output, _, err = outputs(terminal=True, **env)
+    output.error(LlmrunError(USAGE, "x", hint=""))
+    assert err.getvalue() == "error: x\n"
+
+
+def test_error_with_log_lines_shows_them_first() -> None:
+    output, _, err = outputs(terminal=False)
+    output.error(LlmrunError(USAGE, "died", hint="", log=["one", "two"]))
+    assert err.getvalue() == "  | one\n  | two\nerror: died\n"
+
+
+def test_quiet_keeps_results_warnings_and_errors() -> None:
+    output, out, err = outputs(terminal=False)
+    output.mode = "quiet"
+    output.note("nice to know")
+    output.warn("act on it")
+    output.result("the result")
+    assert (out.getvalue(), err.getvalue()) == ("the result\n", "warning: act on it\n")
+
+
+COLUMNS = {"NAME": lambda record: record["name"], "N": lambda record: str(record["n"])}
+RECORDS = [{"name": "a", "n": 1}, {"name": "longer", "n": 22}]
+
+
+def test_records_follow_the_mode() -> None:
+    shown = {}
+    for mode in ("human", "json", "quiet"):
+        output, out, _ = outputs(terminal=False)
+        output.mode = mode
+        output.records(RECORDS, COLUMNS)
+        shown[mode] = out.getvalue()
+    assert shown == {
+        "human": "NAME    N\na       1\nlonger  22\n",
+        "json": '[{"name": "a", "n": 1}, {"name": "longer", "n": 22}]\n',
+        "quiet": "a\nlonger\n",
+    }
+
+
+def test_json_is_indented_for_a_person_only() -> None:
+    for terminal, expected in ((True, '{\n  "ä": 1\n}\n'), (False, '{"ä": 1}\n')):
+        output, out, _ = outputs(terminal=terminal)
+        output.json({"ä": 1})
+        assert out.getvalue() == expected
+
+
+def test_table_without_records_is_its_headings() -> None:
+    assert table([], COLUMNS) == ["NAME  N"]
+
+
+def test_waiting_where_nobody_watches_writes_nothing() -> None:
+    output, out, err = outputs(terminal=False)
+    with output.waiting("loading"):
+        pass
+    assert (out.getvalue(), err.getvalue()) == ("", "")
+
+
+def test_closed_streams_swallow_what_is_written() -> None:
+    output = Output(None, None)
+    output.result("x")
+    output.note("y")
+    output.close()
+
+
+def test_one_line_joins_lines() -> None:
+    assert one_line(" a\n\n  b  c\n") == "a b  c"
