@@ -19,14 +19,15 @@ _VERBS = {"download": "downloading", "verify": "checking"}
 
 def pull(out: Output, store: Store, reference: str) -> StoredModel:
     """Fetch `reference` and tell of it on stderr. What an interrupted pull fetched is kept."""
-    with _reporter(out) as report:
+    with reporter(out) as report:
         model = store.pull(reference, on_progress=report)
     out.note(f"{model.name}: {human(model.size)}, {model.quant}, from {model.source}")
     return model
 
 
 @contextmanager
-def _reporter(out: Output) -> Iterator[Report | None]:
+def reporter(out: Output) -> Iterator[Report | None]:
+    """What a pull reports to, shown as suits `out`; None when quiet."""
     if out.mode == "quiet":
         yield None
     elif out.notes_on_terminal:

@@ -83,8 +83,8 @@ def set_(
     path = _file(session)
     before = path.read_text("utf-8") if path.exists() else ""
     after = with_setting(before, name, value)
-    if tomllib.loads(after) != {**tomllib.loads(before), name: value}:
-        raise LlmrunError(CONFIG, f"{name} in {path} is written over several lines", hint="change it by hand")
+    if not changes_only(before, after, name, value):
+        raise LlmrunError(CONFIG, f"{path} cannot be changed safely", hint=f"write {name} into it by hand")
     with writing(path.parent):
         write_atomic(path, after.encode())
     session.out.note(f"{name} is {value} in {path}")
@@ -129,6 +129,14 @@ def with_setting(text: str, name: str, value: str) -> str:
         return pattern.sub(lambda _: line, text, count=1)
     gap = "" if not text or text.endswith("\n") else "\n"
     return f"{text}{gap}{line}\n"
+
+
+def changes_only(before: str, after: str, name: str, value: str) -> bool:
+    """Whether both texts are TOML and differ in nothing but `name`, which is `value`."""
+    try:
+        return tomllib.loads(after) == {**tomllib.loads(before), name: value}
+    except tomllib.TOMLDecodeError:
+        return False
 
 
 def _file(session: Session) -> Path:
