@@ -16,6 +16,7 @@ import signal
 import subprocess
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import cast
 
 log = logging.getLogger(__name__)
 
@@ -70,8 +71,8 @@ class Child(asyncio.SubprocessProtocol):
         return child
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.SubprocessTransport)
-        self._transport = transport
+        # Casts here and below, as uvloop's transports have asyncio's methods but are not its classes.
+        self._transport = cast(asyncio.SubprocessTransport, transport)
 
     @property
     def pid(self) -> int:
@@ -93,8 +94,8 @@ class Child(asyncio.SubprocessProtocol):
 
     def send(self, data: bytes) -> None:
         """Write to the child's stdin, without waiting: what it does not read yet is kept here."""
-        stdin = self._transport.get_pipe_transport(STDIN)
-        if isinstance(stdin, asyncio.WriteTransport) and not stdin.is_closing():
+        stdin = cast("asyncio.WriteTransport | None", self._transport.get_pipe_transport(STDIN))
+        if stdin and not stdin.is_closing():
             stdin.write(data)
 
     async def end(self, patience: Patience) -> int | None:

@@ -158,7 +158,7 @@ class LeaseBook(Generic[Ticket]):
     def gone(self, name: str, error: LlmrunError | None) -> None:
         """The runner has ended and freed its memory; `error` says why where nobody asked it to."""
         resident = self._residents.pop(name)
-        if error and resident.state is not State.STOPPING:
+        if error:
             self._guard.failed(resident.wanted, error, self._clock())
             if resident.state is State.LOADING:
                 self._refuse(

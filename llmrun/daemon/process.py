@@ -3,9 +3,9 @@
 In: a `Load`, requests and cancels. Out: per request a `Reply` that ends in exactly one Finished or Failed.
 Knows frames and states; not which runner serves whom, nor why one is stopped.
 
-    loading ──Ready──▶ ready ──stop(), fault──▶ stopping ──▶ dead
-       └── stop(), LoadFailed, no progress ─────────┘         ▲
-          └────────────── it dies by itself ──────────────────┘
+    loading ──Ready──▶ ready ──stop(), no frame──▶ stopping ──▶ dead
+       └── stop(), LoadFailed, no progress ───────────┘          ▲
+          └────────────── it dies by itself ─────────────────────┘
 
 `run` is the owner: it spawns, waits, ends and reaps the child, and nothing else does. All methods belong
 to the one event loop.
@@ -122,13 +122,20 @@ class RunnerProcess:
         if self.state in (State.LOADING, State.READY):
             self._asked = True
             self._give_up(error)
+            self._replies.fail_all(error)
+            if self._child:
+                self._child.send(frames.encode(frames.Shutdown()))
+
+    def _break(self, error: LlmrunError) -> None:
+        """It is at fault. Killed rather than asked: the sooner it is gone, the sooner a new one serves,
+        and until then requests go on to arrive."""
+        self._give_up(error)
+        if self._child:
+            self._child.kill()
 
     def _give_up(self, error: LlmrunError) -> None:
         self.state = State.STOPPING
         self._end = error
-        self._replies.fail_all(error)
-        if self._child:
-            self._child.send(frames.encode(frames.Shutdown()))
         self._over.set()
 
     async def _watch(self) -> None:
@@ -140,7 +147,7 @@ class RunnerProcess:
             if self.state is State.LOADING:
                 wait = self._sign_of_life + self._limits.load_stall - time.monotonic()
             if wait is not None and wait <= 0:
-                self._give_up(self._stalled())
+                self._break(self._stalled())
                 return
             try:
                 await asyncio.wait_for(self._over.wait(), wait)
@@ -155,10 +162,10 @@ class RunnerProcess:
                 for body in self._splitter.feed(data):
                     self._take(frames.decode_up(body))
             except (ValueError, msgspec.MsgspecError) as error:
-                self._give_up(self._died(f"it wrote what is no frame: {error}"))
+                self._break(self._died(f"it wrote what is no frame: {error}"))
             except Exception as error:
                 log.exception("a frame of %s cannot be taken", self.name)
-                self._give_up(LlmrunError(INTERNAL, f"a frame of {self.name} cannot be taken: {error}"))
+                self._break(LlmrunError(INTERNAL, f"a frame of {self.name} cannot be taken: {error}"))
 
     def _take(self, frame: frames.Up) -> None:
         if isinstance(frame, frames.Events):
@@ -181,7 +188,7 @@ class RunnerProcess:
         if self._end is None:
             when = " while loading" if self.state is State.LOADING else ""
             self._end = self._died(_cause(code, self._splitter.pending), when, code)
-            self._replies.fail_all(self._end)
+        self._replies.fail_all(self._end)
         self.state = State.DEAD
         return None if self._asked else self._end
 

@@ -56,7 +56,7 @@ def main() -> None:
             note(folder / "cancels", frame.id)
             if "mute" not in script:
                 send_event(frame.id, Failed(LlmrunError(CANCELLED, "the client left").info()))
-        elif isinstance(frame, Shutdown) and not stubborn:
+        elif isinstance(frame, Shutdown) and not stubborn and "deaf" not in script:
             return
     if stubborn:
         hang()
@@ -64,7 +64,8 @@ def main() -> None:
 
 def load_model(load: Load, script: str) -> None:
     """good; gate: ready once the file `open` lies beside, or ends when told to; fails; dies; hangs;
-    crawls: slow but going on; stubborn: ends neither when asked nor on SIGTERM; mute: answers no cancel."""
+    crawls: slow but going on; stubborn: ends neither when asked nor on SIGTERM; mute: answers no cancel;
+    deaf: ends at the end of its input only."""
     log("I", f"loading {load.name}")
     if "stubborn" in script:
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
@@ -84,9 +85,9 @@ def load_model(load: Load, script: str) -> None:
     if "hangs" in script:
         hang()
     if "crawls" in script:
-        for step in range(2, 10):
-            time.sleep(0.1)
-            send(LoadProgress(step / 10))
+        for step in range(12):
+            time.sleep(0.15)
+            send(LoadProgress(0.2 + step / 20))
     send(LoadProgress(1.0))
     ctx = load.ctx or 4096
     send(

@@ -322,6 +322,17 @@ def test_a_small_model_does_not_overtake_a_large_one_that_waits() -> None:
     assert bench.take() == [("stop", "a"), ("start", "b")]
 
 
+def test_a_model_that_has_no_room_beside_an_older_wish_makes_nobody_leave() -> None:
+    gib = 1024**3
+    bench = Bench(max_loaded=None, available=16 * gib)
+    bench.want("r1", "a", size=5 * gib)
+    bench.load("r2", "b")
+    bench.want("r3", "c", size=10 * gib)  # a leaves for it
+    bench.want("r4", "d", size=5 * gib)
+    bench.want("r5", "b")
+    assert bench.take() == [("grant", "r5")]
+
+
 # queue
 
 

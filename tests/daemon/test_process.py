@@ -268,7 +268,7 @@ def test_load_without_progress_is_given_up(tmp_path: Path) -> None:
 
 def test_load_that_is_slow_but_goes_on_is_waited_for(tmp_path: Path) -> None:
     async def story() -> None:
-        limits = Limits(load_stall=0.6, patience=HASTY.patience)  # it takes 0.8 s in steps of 0.1
+        limits = Limits(load_stall=1.2, patience=HASTY.patience)  # it takes 1.8 s in steps of 0.15
         async with living(tmp_path, "crawls", limits) as life:
             await life.ready()
 
@@ -311,6 +311,20 @@ def test_stop_fails_requests_in_flight_with_its_error_at_once(tmp_path: Path) ->
             assert await life.end() is None
 
     run(story())
+
+
+@pytest.mark.parametrize("script", ["good", "deaf"])
+def test_stop_needs_no_signal_where_the_runner_obeys(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, script: str
+) -> None:
+    async def story() -> None:
+        async with living(tmp_path, script) as life:
+            (await life.ready()).stop(STOP)
+            assert await life.end() is None
+
+    caplog.set_level(logging.WARNING, "llmrun")
+    run(story())
+    assert caplog.messages == []
 
 
 @pytest.mark.parametrize("script", ["hangs", "gate"])
@@ -366,7 +380,8 @@ def test_stop_of_a_stopped_process_kills_it(tmp_path: Path) -> None:
 
 def test_cancelled_owner_leaves_no_child(tmp_path: Path) -> None:
     async def story() -> None:
-        async with living(tmp_path, "stubborn") as life:
+        limits = Limits(patience=Patience(end_of_file=100))
+        async with living(tmp_path, "stubborn", limits) as life:
             process = await life.ready()
             life.owner.cancel()
             await asyncio.wait([life.owner])
