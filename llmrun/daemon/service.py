@@ -18,13 +18,12 @@ import msgspec
 from llmrun.config import Settings
 from llmrun.daemon.counters import OK, Counters
 from llmrun.daemon.pool import LoadedModel, RunnerPool
+from llmrun.daemon.prepare import content_version, prepare
 from llmrun.daemon.process import COMMAND, Limits
 from llmrun.daemon.room import Room
-from llmrun.daemon.wanted import Wanted
-from llmrun.errors import CANCELLED, INTERNAL, INVALID_REQUEST, SHUTTING_DOWN, LlmrunError
-from llmrun.runner.frames import Load
+from llmrun.errors import CANCELLED, INTERNAL, SHUTTING_DOWN, LlmrunError
 from llmrun.store import StoredModel
-from llmrun.types import Event, Failed, Finished, GenerateRequest, Message, Terminal
+from llmrun.types import Event, Failed, Finished, GenerateRequest, Terminal
 
 log = logging.getLogger(__name__)
 
@@ -148,45 +147,6 @@ class Service:
         for observer in self._observers:
             observer(model, event)
         return event
-
-
-def content_version(model: StoredModel) -> str:
-    """A text that changes with the model's content: its digest; for files used in place, which nobody
-    hashed, their sizes and times."""
-    if model.sha256:
-        return model.sha256
-    stats = [path.stat() for path in model.files]
-    return " ".join(f"{stat.st_size}@{stat.st_mtime_ns}" for stat in stats)
-
-
-def prepare(
-    request: GenerateRequest, model: StoredModel, version: str, settings: Settings
-) -> tuple[GenerateRequest, Wanted]:
-    """The request with the model's defaults laid under it, and what must be loaded for it.
-
-    A Modelfile's system prompt goes in front of a conversation that has none. A context that the request
-    asks for beats the Modelfile's, which beats the settings'.
-    """
-    if model.kind == "embedding":
-        raise LlmrunError(
-            INVALID_REQUEST, f"{model.name} is an embedding model and writes no text", field="model"
-        )
-    options = request.options.over(model.options)
-    messages = request.messages
-    if messages is not None and model.system and not any(m.role == "system" for m in messages):
-        messages = (Message(role="system", content=model.system), *messages)
-    prepared = msgspec.structs.replace(request, model=model.name, options=options, messages=messages)
-    load = Load(
-        name=model.name,
-        path=str(model.path.absolute()),
-        ctx=settings.ctx if options.ctx is None else options.ctx,
-        parallel=settings.parallel,
-        kv_type=settings.kv_type,
-        gpu_layers=settings.gpu_layers,
-        threads=settings.threads,
-        template=model.template,
-    )
-    return prepared, Wanted(load, version, model.size)
 
 
 def _stopped(name: str) -> LlmrunError:

@@ -1,0 +1,86 @@
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from llmrun.config import Settings
+from llmrun.daemon.prepare import content_version, prepare
+from llmrun.errors import INVALID_REQUEST, LlmrunError
+from llmrun.store import StoredModel
+from llmrun.types import GenerateRequest, Message, Options
+from tests.daemon.fakes import request, stored
+
+
+def chat(*messages: Message) -> GenerateRequest:
+    return GenerateRequest(id="r", model="A", messages=messages)
+
+
+USER = Message(role="user", content="hi")
+
+
+def test_prepare_puts_the_system_prompt_in_front() -> None:
+    prepared, _ = prepare(chat(USER), model(system="be brief"), "1", Settings())
+    assert prepared.messages == (Message(role="system", content="be brief"), USER)
+
+
+@pytest.mark.parametrize("at", [0, 1])
+def test_prepare_leaves_a_conversation_with_a_system_message(at: int) -> None:
+    messages = [USER, USER]
+    messages.insert(at, Message(role="system", content="mine"))
+    prepared, _ = prepare(chat(*messages), model(system="be brief"), "1", Settings())
+    assert prepared.messages == tuple(messages)
+
+
+def test_prepare_leaves_a_raw_prompt() -> None:
+    raw = request("text")
+    prepared, _ = prepare(raw, model(system="be brief"), "1", Settings())
+    assert prepared == msgspec.structs.replace(raw, model="a")
+
+
+def test_prepare_asks_for_what_settings_and_model_say() -> None:
+    settings = Settings(parallel=3, ctx=512, kv_type="q8_0", gpu_layers=4, threads=2)
+    prepared, wanted = prepare(chat(USER), model(template="{{ x }}"), "1", settings)
+    load = wanted.load
+    assert prepared.model == load.name == wanted.name == "a"
+    assert (load.path, load.template) == ("/models/a.gguf", "{{ x }}")
+    assert (load.ctx, load.parallel, load.kv_type, load.gpu_layers, load.threads) == (512, 3, "q8_0", 4, 2)
+
+
+@pytest.mark.parametrize(
+    ("requested", "models", "used"), [(None, None, 100), (None, 200, 200), (300, 200, 300)]
+)
+def test_prepare_takes_the_context_of_the_nearest(
+    requested: int | None, models: int | None, used: int
+) -> None:
+    asked = msgspec.structs.replace(chat(USER), options=Options(ctx=requested))
+    assert prepare(asked, model(options=Options(ctx=models)), "1", Settings(ctx=100))[1].load.ctx == used
+
+
+def test_content_version_is_the_digest() -> None:
+    assert content_version(model(sha256="abc")) == "abc"
+
+
+def test_content_version_without_a_digest_changes_with_the_file(tmp_path: Path) -> None:
+    shards = (tmp_path / "1.gguf", tmp_path / "2.gguf")
+    for shard in shards:
+        shard.write_bytes(b"GGUF")
+    in_place = stored(shards[0], files=shards, sha256=None)
+    before = content_version(in_place)
+    assert content_version(in_place) == before
+    os.utime(shards[1], (1, 1))
+    assert content_version(in_place) != before
+
+
+def test_prepare_refuses_to_let_an_embedding_model_write() -> None:
+    with pytest.raises(LlmrunError) as caught:
+        prepare(chat(USER), model(kind="embedding"), "1", Settings())
+    assert caught.value.kind is INVALID_REQUEST
+    assert caught.value.field == "model"
+
+
+def model(**values: Any) -> StoredModel:
+    return stored(Path("/models/a.gguf"), **values)
