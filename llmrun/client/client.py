@@ -21,6 +21,8 @@ T = TypeVar("T")
 
 CONNECT_TIMEOUT = 5.0
 CONTROL_TIMEOUT = 60.0  # stopping a model waits for its process to end
+# The daemon says something every few seconds while it works on an answer, even in a long prefill.
+SILENCE_TIMEOUT = 120.0
 
 
 def base_url(host: str, port: int) -> str:
@@ -40,7 +42,7 @@ class Client:
         self._http = httpx.Client(
             base_url=self.url,
             headers=headers,
-            timeout=httpx.Timeout(None, connect=CONNECT_TIMEOUT),
+            timeout=httpx.Timeout(SILENCE_TIMEOUT, connect=CONNECT_TIMEOUT),
             trust_env=False,
             verify=False,
         )

@@ -20,6 +20,7 @@ from llmrun.client.client import Client, base_url
 from llmrun.config import Paths, Settings
 from llmrun.daemon.lock import find_daemon
 from llmrun.errors import DAEMON_UNREACHABLE, LlmrunError
+from llmrun.store.disk import writing
 
 LOG_LIMIT = 10 * 1024 * 1024
 
@@ -88,9 +89,12 @@ class Connector:
             url = base_url(*self.settings.host)
             hint = "start it there (llmrun serve), or mend LLMRUN_HOST"
             raise LlmrunError(DAEMON_UNREACHABLE, f"no daemon can be reached at {url}", hint=hint)
-        self.paths.state.mkdir(parents=True, exist_ok=True)
+        lock = self.paths.state / "start.lock"
+        with writing(self.paths.state):
+            self.paths.state.mkdir(parents=True, exist_ok=True)
+            lock.touch()
         try:
-            with FileLock(self.paths.state / "start.lock", timeout=START_TIMEOUT):
+            with FileLock(lock, timeout=START_TIMEOUT):
                 return self.find() or self._spawn()
         except Timeout:
             raise LlmrunError(

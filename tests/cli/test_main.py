@@ -15,7 +15,7 @@ from llmrun.errors import NO_MEMORY, UNKNOWN_MODEL, LlmrunError
 from tests.cli.conftest import Shell
 
 NAMES = [name for section in SECTIONS.values() for name in section]
-HEAVY = ("llama_cpp", "fastapi", "pydantic", "numpy", "huggingface_hub", "httpx", "rich", "prompt_toolkit")
+HEAVY = ("llama_cpp", "fastapi", "pydantic", "numpy", "huggingface_hub", "httpx", "prompt_toolkit")
 
 
 def test_no_command_shows_help_on_stdout(shell: Shell) -> None:

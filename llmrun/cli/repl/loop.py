@@ -68,6 +68,15 @@ class Loop:
         return True
 
     def _ask(self, text: str) -> None:
+        try:
+            self._answer(text)
+        except KeyboardInterrupt:
+            if not self._interactive:
+                raise
+            self._out.note("(stopped)")
+
+    def _answer(self, text: str) -> None:
+        """Show the answer. What was said of one that is cut short counts as said."""
         conversation = self._conversation
         with self._there.client() as client:
             with self._out.waiting("…"):
@@ -75,9 +84,5 @@ class Loop:
             with answer:
                 try:
                     show(self._out, answer)
-                except KeyboardInterrupt:
-                    if not self._interactive:
-                        raise
-                    self._out.note("(stopped)")
                 finally:
                     conversation.record(text, answer.text)
