@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from llmrun.daemon.child import Patience
+from llmrun.daemon.process import Limits
 from llmrun.daemon.states import State
 from llmrun.errors import NO_MEMORY, RUNNER_DIED
 from llmrun.types import Finished, Text, joined_text
@@ -120,6 +122,16 @@ def test_broken_stream_ends_the_runner_and_says_so(tmp_path: Path, prompt: str, 
             assert joined_text(events) == "one"
             assert failure(await collect(other)).code == RUNNER_DIED.code
             assert await life.end() is not None
+
+    run(story())
+
+
+def test_broken_stream_ends_even_a_stubborn_runner_at_once(tmp_path: Path) -> None:
+    async def story() -> None:
+        limits = Limits(patience=Patience(end_of_file=100))
+        async with living(tmp_path, "stubborn", limits) as life:
+            process = await life.ready()
+            assert failure(await collect(process.submit(request("garbage")))).code == RUNNER_DIED.code
 
     run(story())
 
