@@ -133,9 +133,7 @@ class Settings:
     host: tuple[str, int] = _setting(
         ("127.0.0.1", 11435), parse_host, "HOST:PORT", "where the daemon listens and the client looks"
     )
-    api_key: str | None = _setting(
-        None, str, "text", "sent by the client; required by the daemon where set"
-    )
+    api_key: str | None = _setting(None, str, "text", "sent by the client; required by the daemon where set")
     keep_alive: float = _setting(
         300.0, parse_duration, "5m, 300, -1, 0", "idle time before a model is unloaded; -1 never, 0 at once"
     )
@@ -148,13 +146,9 @@ class Settings:
     max_queue: int = _setting(512, _count, "a count", "waiting requests per model before 503")
     max_loaded: int | None = _setting(None, _auto_or_count, "auto or a count", "models in memory at once")
     kv_type: str = _setting("f16", _kv_type, ", ".join(KV_TYPES), "number type of the KV cache")
-    gpu_layers: int | None = _setting(
-        None, _auto_or_layers, "auto or a count", "layers kept on the GPU"
-    )
+    gpu_layers: int | None = _setting(None, _auto_or_layers, "auto or a count", "layers kept on the GPU")
     threads: int | None = _setting(None, _auto_or_count, "auto or a count", "compute threads")
-    origins: tuple[str, ...] = _setting(
-        (), _origins, "https://a.example,…", "further web origins allowed"
-    )
+    origins: tuple[str, ...] = _setting((), _origins, "https://a.example,…", "further web origins allowed")
 
 
 SETTINGS = {f.name: f for f in fields(Settings)}

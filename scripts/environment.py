@@ -59,9 +59,8 @@ def progress() -> Iterator[None]:
                 (line.strip() for line in reversed(lines) if line.strip() and "WARNING:" not in line), ""
             )
             text = f"  {time.monotonic() - started:.0f} s  {last}"
-            if live:
-                text = "\r\x1b[K" + text[: shutil.get_terminal_size().columns - 1]
-            print(text, end="" if live else "\n", file=sys.stderr, flush=True)
+            text = text[: shutil.get_terminal_size().columns - 1]
+            print(f"\r\x1b[K{text}" if live else text, end="" if live else "\n", file=sys.stderr, flush=True)
 
     ticker = threading.Thread(target=tick, daemon=True)
     ticker.start()
