@@ -34,6 +34,9 @@ class Service(Protocol):
     async def models(self) -> Sequence[StoredModel]:
         """All models on disk."""
 
+    async def model(self, name: str) -> StoredModel:
+        """The model that `name` means. LlmrunError UNKNOWN_MODEL."""
+
     def loaded(self) -> Sequence[LoadedModel]:
         """The models in memory now."""
 

@@ -72,6 +72,10 @@ class Service:
         """All models on disk, by name."""
         return await asyncio.to_thread(self._store.list)
 
+    async def model(self, name: str) -> StoredModel:
+        """The model that `name` means. LlmrunError UNKNOWN_MODEL."""
+        return await asyncio.to_thread(self._store.resolve, name)
+
     def loaded(self) -> list[LoadedModel]:
         """The runners there are, by name."""
         return self._pool.loaded()
@@ -81,7 +85,7 @@ class Service:
         the names that were loaded. LlmrunError UNKNOWN_MODEL."""
         loaded = [model.name for model in self.loaded()]
         if name is not None and name not in loaded:
-            name = (await asyncio.to_thread(self._store.resolve, name)).name
+            name = (await self.model(name)).name
         names = loaded if name is None else [name]
         stopped = await asyncio.gather(*(self._pool.unload(each, _stopped(each)) for each in names))
         return [each for each, was_loaded in zip(names, stopped, strict=True) if was_loaded]

@@ -96,6 +96,12 @@ class ScriptedService:
     async def models(self) -> list[StoredModel]:
         return self.stored
 
+    async def model(self, name: str) -> StoredModel:
+        for stored in self.stored:
+            if stored.name == name:
+                return stored
+        raise LlmrunError(UNKNOWN_MODEL, f"there is no model {name!r}", hint=f"llmrun pull {name}")
+
     def loaded(self) -> list[LoadedModel]:
         return self.running
 

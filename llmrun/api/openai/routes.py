@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -23,7 +22,6 @@ from llmrun.api.openai.models import model_card, model_list
 from llmrun.api.openai.reply import Head, encode
 from llmrun.api.ports import Service
 from llmrun.api.schema import takes
-from llmrun.errors import UNKNOWN_MODEL, LlmrunError
 from llmrun.types import GenerateRequest
 
 if TYPE_CHECKING:
@@ -69,15 +67,8 @@ def openai_routes(service: Service, in_flight: InFlight) -> APIRouter:
 
     @router.get("/v1/models/{name:path}")
     async def retrieve_model(name: str) -> Response:
-        """One model on disk."""
-        models = {model.name: model for model in await usable()}
-        if name not in models:
-            near = difflib.get_close_matches(name, models, n=3)
-            known = f" (known: {', '.join(near)})" if near else ""
-            raise LlmrunError(
-                UNKNOWN_MODEL, f"there is no model {name!r}{known}", hint=f"llmrun pull {name}", field="model"
-            )
-        return JSONResponse(model_card(models[name], service.loaded()))
+        """The model that a name means, as the other routes take it."""
+        return JSONResponse(model_card(await service.model(name), service.loaded()))
 
     return router
 

@@ -64,7 +64,7 @@ def refusal(body: type[Body], value: dict[str, Any]) -> LlmrunError:
         ),
         (chat(messages=[{**HI, "nmae": "x"}]), "messages.0.nmae", "did you mean 'name'?"),
         (chat(temprature=1), "temprature", "did you mean 'temperature'?"),
-        (chat(num_ctx=9), "num_ctx", "/docs"),
+        (chat(num_ctx=9), "num_ctx", "did you mean 'ctx'"),
         (chat(temperature=-0.1), "temperature", "greater than or equal to 0, not -0.1"),
         (chat(temperature="1"), "temperature", "should be a number, not '1'"),
         (chat(temperature=True), "temperature", "should be a number, not true"),

@@ -81,13 +81,10 @@ def test_retrieve_name_with_slash_and_colon(http: TestClient, service: ScriptedS
     assert http.get(f"/v1/models/{path}").json()["id"] == "org/other:1b"
 
 
-def test_retrieve_unknown_is_404_with_near_names_and_the_pull_command(
-    http: TestClient, service: ScriptedService
-) -> None:
+def test_retrieve_unknown_is_404_with_the_pull_command(http: TestClient, service: ScriptedService) -> None:
     service.stored = [stored("tiny:1m")]
     response = http.get("/v1/models/tiny:2m")
     assert response.status_code == 404
     error = response.json()["error"]
     assert error["code"] == "model_not_found"
-    assert "tiny:1m" in error["message"]
     assert "llmrun pull tiny:2m" in error["message"]
