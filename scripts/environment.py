@@ -170,9 +170,10 @@ def make_venv(lock: int) -> None:
 def install(wanted: Install, lock: int) -> None:
     """This checkout into `.venv`. A failure leaves `.venv` usable: pip takes back what it did."""
     STAMP.unlink(missing_ok=True)
-    os.environ["CMAKE_ARGS"] = wanted.flags
-    # pip keeps the wheels it builds and does not know with which flags: with flags, build anew.
-    cache = ["--no-cache-dir"] if wanted.flags else []
+    cache = []
+    if wanted.flags:
+        os.environ["CMAKE_ARGS"] = wanted.flags
+        cache = ["--no-cache-dir"]  # pip keeps the wheels it builds and does not know with which flags
     target = ".[dev]" if wanted.dev else "."
     try:
         run(PYTHON, "-m", "pip", "install", *cache, "--editable", target, lock=lock)
