@@ -90,12 +90,24 @@ def writing(folder: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        if error.errno in (errno.ENOSPC, errno.EDQUOT):
-            raise LlmrunError(DISK, f"the disk of {folder} is full") from error
-        if error.errno in (errno.EROFS, errno.EACCES, errno.EPERM):
-            raise LlmrunError(
-                DISK,
-                f"{error.filename or folder} cannot be written ({error.strerror})",
-                hint="set LLMRUN_HOME to a folder you may write to",
-            ) from error
-        raise LlmrunError(DISK, f"{error.filename or folder}: {error.strerror or error}") from error
+        raise refused(error, folder) from error
+
+
+def refused(error: OSError, folder: Path) -> LlmrunError:
+    """What the operating system refused at a file under `folder`, in words."""
+    where = error.filename or folder
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return LlmrunError(DISK, f"the disk of {folder} is full")
+    why = error.strerror or str(error)
+    if error.errno in (errno.EROFS, errno.EACCES, errno.EPERM):
+        return LlmrunError(
+            DISK, f"{where} cannot be used ({why})", hint="set LLMRUN_HOME to a folder you may write to"
+        )
+    if error.errno in (errno.ENOTDIR, errno.EEXIST):
+        file = next((parent for parent in Path(where).parents if parent.is_file()), where)
+        return LlmrunError(
+            DISK,
+            f"{where} cannot be used, as {file} is a file (Not a directory)",
+            hint="set LLMRUN_HOME to a folder, or remove that file",
+        )
+    return LlmrunError(DISK, f"{where}: {why}", hint="check the disk, or set LLMRUN_HOME to another folder")

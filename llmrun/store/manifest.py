@@ -17,7 +17,7 @@ import msgspec
 
 from llmrun.errors import BAD_FILE, CONFLICT, LlmrunError
 from llmrun.log import ROOT
-from llmrun.store.disk import write_atomic
+from llmrun.store.disk import refused, write_atomic
 from llmrun.store.facts import Facts, read_facts
 from llmrun.types import Options
 
@@ -75,7 +75,9 @@ class Manifests:
             manifest = msgspec.json.decode(self._path(name).read_bytes(), type=Manifest)
         except FileNotFoundError:
             return None
-        except (OSError, msgspec.DecodeError) as error:
+        except OSError as error:
+            raise refused(error, self._folder) from error
+        except msgspec.DecodeError as error:
             raise LlmrunError(
                 BAD_FILE,
                 f"{self._path(name)} is damaged: {error}",

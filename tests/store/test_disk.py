@@ -52,7 +52,7 @@ def test_locked_second_waits_and_says_so_until_the_first_is_done(tmp_path: Path)
 
 
 @pytest.mark.parametrize(
-    ("number", "what"), [(errno.ENOSPC, "is full"), (errno.EROFS, "cannot be written"), (errno.EIO, "broken")]
+    ("number", "what"), [(errno.ENOSPC, "is full"), (errno.EROFS, "cannot be used"), (errno.EIO, "broken")]
 )
 def test_writing_operating_system_errors_become_words(tmp_path: Path, number: int, what: str) -> None:
     with pytest.raises(LlmrunError, match=what) as caught, writing(tmp_path):

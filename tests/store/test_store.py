@@ -231,7 +231,7 @@ def test_read_only_store_can_be_read_and_says_why_it_cannot_be_written(
         folder.chmod(0o555)
     try:
         assert store.resolve("tiny-model") == pulled.model
-        with pytest.raises(LlmrunError, match="cannot be written") as caught:
+        with pytest.raises(LlmrunError, match="cannot be used") as caught:
             store.remove("tiny-model")
         assert caught.value.kind is DISK
     finally:
@@ -247,3 +247,12 @@ def test_store_folder_that_is_a_file_is_an_error_in_words(host: Host, model: byt
     with pytest.raises(LlmrunError) as caught:
         store.pull(host.put("/x.gguf", model))
     assert caught.value.kind is DISK
+
+
+def test_store_below_a_file_says_not_a_directory(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    store = Store(Paths.find({"LLMRUN_HOME": str(tmp_path / "file" / "home")}))
+    with pytest.raises(LlmrunError, match="Not a directory") as caught:
+        store.resolve("some-model")
+    assert "LLMRUN_HOME" in caught.value.hint
+    assert store.list() == []
