@@ -17,6 +17,7 @@ import msgspec
 
 from llmrun.errors import BAD_FILE, CONFLICT, LlmrunError
 from llmrun.log import ROOT
+from llmrun.store.companions import Role
 from llmrun.store.disk import refused, write_atomic
 from llmrun.store.facts import Facts, read_facts
 from llmrun.types import Options
@@ -25,17 +26,25 @@ _LOG = ROOT.getChild("store")
 
 
 class FileEntry(msgspec.Struct, frozen=True, kw_only=True):
-    """`modified` is the file's own time in nanoseconds: with the size it tells whether `facts` still hold."""
+    """`modified` is the file's own time in nanoseconds: with the size it tells whether `facts` still hold.
+    `role`: what the file is to the model."""
 
     path: str
     size: int
     modified: int
     sha256: str | None
+    role: Role = "weights"
+
+    @property
+    def in_place(self) -> bool:
+        """Whether the file lies outside the store, which then never moves or deletes it."""
+        return Path(self.path).is_absolute()
 
 
 class Manifest(msgspec.Struct, frozen=True, kw_only=True):
-    """reference: what was asked for; source: where the bytes came from; options, system, template, license:
-    the Modelfile's, empty where it is silent; facts: what the GGUF says."""
+    """reference: what was asked for; source: where the bytes came from; files: the weights in order, then
+    what belongs to them; options, system, template, license: the Modelfile's, empty where it is silent;
+    facts: what the weights' GGUF says."""
 
     name: str
     reference: str
@@ -134,7 +143,11 @@ class Manifests:
         """Where the model's files are, first shard first; they may be gone."""
         return tuple(self._models / entry.path for entry in manifest.files)
 
-    def entry(self, path: Path, sha256: str | None) -> FileEntry:
+    def with_role(self, manifest: Manifest, role: Role) -> tuple[Path, ...]:
+        """Those of its `paths` that have this role."""
+        return tuple(self._models / entry.path for entry in manifest.files if entry.role == role)
+
+    def entry(self, path: Path, sha256: str | None, role: Role = "weights") -> FileEntry:
         """What to remember of the file at `path`, which exists."""
         stat = path.stat()
         inside = path.is_relative_to(self._models)
@@ -143,11 +156,12 @@ class Manifests:
             size=stat.st_size,
             modified=stat.st_mtime_ns,
             sha256=sha256,
+            role=role,
         )
 
     def owned(self, manifest: Manifest) -> bool:
-        """Whether the store owns the files (else they are used in place)."""
-        return not Path(manifest.files[0].path).is_absolute()
+        """Whether the store owns the weights (else they are used in place)."""
+        return not manifest.files[0].in_place
 
     def _fresh(self, manifest: Manifest) -> Manifest:
         """With the facts read anew where a file used in place was replaced by another."""
@@ -155,13 +169,16 @@ class Manifests:
             return manifest
         paths = self.paths(manifest)
         try:
-            entries = tuple(self.entry(path, None) for path in paths)
+            roles = [entry.role for entry in manifest.files]
+            entries = tuple(self.entry(path, None, role) for path, role in zip(paths, roles, strict=True))
             if all(
                 (a.size, a.modified) == (b.size, b.modified)
                 for a, b in zip(entries, manifest.files, strict=True)
             ):
                 return manifest
-            return msgspec.structs.replace(manifest, files=entries, facts=read_facts(paths))
+            return msgspec.structs.replace(
+                manifest, files=entries, facts=read_facts(self.with_role(manifest, "weights"))
+            )
         except (OSError, LlmrunError):
             return manifest  # gone or spoilt: the listing shows what it was
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime, timezone
 from pathlib import Path
 
+from llmrun.store.companions import Role
 from llmrun.store.facts import ModelKind, read_facts
 from llmrun.store.manifest import Manifest
 from llmrun.types import Options
@@ -16,7 +17,8 @@ from llmrun.types import Options
 class StoredModel:
     """One model on this machine.
 
-    path        the GGUF file, the first shard where there are several; `files`: all of them, in order
+    path        the GGUF file, the first shard where there are several
+    files       all files that belong to it: the shards in order, then projector, adapters and draft
     size        bytes of all files
     sha256      of the first file, None where it was never computed (files used in place)
     source      where the bytes came from, as a reference
@@ -44,10 +46,16 @@ class StoredModel:
     kind: ModelKind
     in_place: bool
     missing: bool = False
+    projector: Path | None = None
+    adapters: tuple[Path, ...] = ()
+    draft: Path | None = None
 
 
 def from_manifest(manifest: Manifest, files: tuple[Path, ...], in_place: bool) -> StoredModel:
     """The model of `manifest`, whose files should be at `files`."""
+    by_role: dict[Role, list[Path]] = {}
+    for entry, file in zip(manifest.files, files, strict=True):
+        by_role.setdefault(entry.role, []).append(file)
     facts = manifest.facts
     return StoredModel(
         name=manifest.name,
@@ -69,6 +77,9 @@ def from_manifest(manifest: Manifest, files: tuple[Path, ...], in_place: bool) -
         kind="chat" if manifest.template and facts.kind == "completion" else facts.kind,
         in_place=in_place,
         missing=not all(file.is_file() for file in files),
+        projector=next(iter(by_role.get("projector", ())), None),
+        adapters=tuple(by_role.get("adapter", ())),
+        draft=next(iter(by_role.get("draft", ())), None),
     )
 
 

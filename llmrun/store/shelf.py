@@ -71,11 +71,11 @@ class Shelf:
         """Delete the files of `manifest`, which is no longer stored, that are ours and no other model's;
         the bytes freed. Where a damaged manifest hides what it uses, nothing is deleted. Under `lock()`."""
         used = self.manifests.used_files()
-        if used is None or not self.manifests.owned(manifest):
+        if used is None:
             return 0
         freed = 0
-        for path in self.manifests.paths(manifest):
-            if path in used or not path.is_file():
+        for path, entry in zip(self.manifests.paths(manifest), manifest.files, strict=True):
+            if entry.in_place or path in used or not path.is_file():
                 continue
             freed += path.stat().st_size
             path.unlink()
