@@ -1,43 +1,76 @@
 """Modelfiles: how a model is described. In: text. Out: `Modelfile`; and back.
 
-The syntax is Ollama's, one instruction a line, any case, `#` starts a comment line:
+The syntax is Ollama's (see `modelfile_syntax`). Its instructions:
 
-    FROM reference              the first source of the weights; required, once
+    FROM reference              the model or the first source of the weights; required, once
+    PARAMETER name value        a sampling option; `stop` may be repeated
+    TEMPLATE text               the chat template, in Jinja; Go templates are translated (see `go_template`)
+    SYSTEM text                 the system prompt; "" takes away that of the model it is FROM
+    MESSAGE role text           a turn that every conversation starts with; repeatable
+    LICENSE text                repeatable
+    ADAPTER reference           a LoRA adapter
+    REQUIRES version            the least version of Ollama; kept, and of no meaning here
+
+and those of llmrun:
+
     SOURCE reference            a further source of the very same bytes, tried in the order written
     SHA256 hex                  pins the (first) file; required once there is a SOURCE
     SIZE bytes                  pins the length of all files together
-    PARAMETER name value        a sampling option; `stop` may be repeated
-    TEMPLATE, SYSTEM, LICENSE   text; the template is Jinja
+    DRAFT reference             a small model that drafts for this one
     DEFAULT                     (catalogue) the tag meant when the name stands alone
 
-A value is the rest of its line, or stands in "quotes" (nothing is escaped), or in triple quotes over several
-lines. What is known but not built yet is refused by name. Pure: no disk, no network.
+Pure: no disk, no network.
 """
 
 from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import get_args
 
 import msgspec
 
 from llmrun.errors import INVALID_REQUEST, LlmrunError
-from llmrun.store.reference import Reference, parse_reference
-from llmrun.types import Options
+from llmrun.store.go_template import Untranslatable, looks_go, to_jinja
+from llmrun.store.modelfile_syntax import Place, Statement, format_value, statements
+from llmrun.store.reference import FileRef, Reference, parse_reference
+from llmrun.types import Message, Options, Role
 
-_NOT_BUILT = ("ADAPTER", "MESSAGE", "REQUIRES", "DRAFT")
-_INSTRUCTIONS = ["FROM", "SOURCE", "SHA256", "SIZE", "PARAMETER", "TEMPLATE", "SYSTEM", "LICENSE", "DEFAULT"]
-_TRIPLE = '"""'
+_TEXTS = ("TEMPLATE", "SYSTEM")
+_INSTRUCTIONS = (
+    *("FROM", "SOURCE", "SHA256", "SIZE", "PARAMETER", *_TEXTS, "MESSAGE", "LICENSE"),
+    *("ADAPTER", "DRAFT", "REQUIRES", "DEFAULT"),
+)
+_FOREIGN = {
+    "RENDERER": "it names code inside Ollama; leave it out, the model's own chat template does the work",
+    "PARSER": "it names code inside Ollama; leave it out, the output format is read from the chat template",
+}
 _ALIASES = {"num_predict": "max_tokens", "num_ctx": "ctx"}
-# What only a Go template writes: a field, a variable, or a keyword that Jinja puts into {% %}.
-_GO_TEMPLATE = re.compile(r"\{\{-?\s*(?:\.|\$|if\b|range\b|end\b|else\b|template\b)")
+# Ollama's parameters that are settings of the machine here, or that llama.cpp no longer has.
+_ELSEWHERE = {
+    "num_gpu": "set LLMRUN_GPU_LAYERS",
+    "num_thread": "set LLMRUN_THREADS",
+    "num_batch": "llmrun chooses it",
+    "num_keep": "llmrun keeps every token",
+    "main_gpu": "llmrun uses every device",
+    "use_mmap": "llmrun always maps the file",
+    "use_mlock": "llmrun never locks memory",
+    "mirostat": "use temperature and min_p",
+    "mirostat_eta": "use temperature and min_p",
+    "mirostat_tau": "use temperature and min_p",
+    "tfs_z": "use min_p",
+    "penalize_newline": "llama.cpp has no such option",
+    "draft_num_predict": "llmrun chooses it",
+}
 
 
 @dataclass(frozen=True)
 class Modelfile:
-    """What a Modelfile says. `sources` are FROM and then SOURCE, in order, never empty."""
+    """What a Modelfile says. `sources` are FROM and then SOURCE, in order, never empty. Of `template` and
+    `system`, None says nothing and an empty text takes away what the model it is FROM has."""
 
     sources: tuple[Reference, ...]
     sha256: str | None = None
@@ -45,8 +78,37 @@ class Modelfile:
     options: Options = field(default_factory=Options)
     template: str | None = None
     system: str | None = None
+    messages: tuple[Message, ...] = ()
     license: str = ""
+    adapters: tuple[Reference, ...] = ()
+    draft: Reference | None = None
+    requires: str | None = None
     default: bool = False
+
+    def below(self, folder: Path) -> Modelfile:
+        """The same with paths that are relative taken from `folder`, where the Modelfile lies."""
+
+        def anchored(reference: Reference) -> Reference:
+            if not isinstance(reference, FileRef) or reference.text.startswith("~"):
+                return reference
+            return FileRef(str(folder / reference.text))
+
+        return replace(
+            self,
+            sources=tuple(map(anchored, self.sources)),
+            adapters=tuple(map(anchored, self.adapters)),
+            draft=self.draft and anchored(self.draft),
+        )
+
+    def require_usable(self) -> None:
+        """INVALID_REQUEST where it asks for what llmrun cannot do yet: better than a model that lacks it."""
+        for name, wanted in (("ADAPTER", self.adapters), ("DRAFT", self.draft)):
+            if wanted:
+                raise LlmrunError(
+                    INVALID_REQUEST,
+                    f"the Modelfile asks for {name}, which llmrun cannot apply yet",
+                    hint=f"take the {name} line out",
+                )
 
 
 def _between(low: float, high: float) -> Callable[[str], float]:
@@ -85,146 +147,163 @@ _PARAMETERS: dict[str, tuple[Callable[[str], float], str]] = {
 }
 
 
+class _Draft:
+    """A Modelfile while it is read: the values of what stands once, the lists of what may be repeated."""
+
+    def __init__(self) -> None:
+        self.once: dict[str, str] = {}
+        self.sources: list[Reference] = []
+        self.adapters: list[Reference] = []
+        self.draft: Reference | None = None
+        self.numbers: dict[str, float] = {}
+        self.stops: list[str] = []
+        self.messages: list[Message] = []
+        self.licenses: list[str] = []
+
+
 def parse_modelfile(text: str, where: str = "Modelfile") -> Modelfile:
-    """The Modelfile in `text`; `where` names it in errors. INVALID_REQUEST with the line at fault."""
-    values: dict[str, str] = {}
-    sources: list[Reference] = []
-    parameters: dict[str, float] = {}
-    stops: list[str] = []
-    for line, instruction, name, value in _instructions(text, where):
-        place = f"{where}, line {line}"
-        if instruction == "PARAMETER":
-            _parameter(name, value, place, parameters, stops)
-        elif instruction == "SOURCE":
-            sources.append(_reference(value, place))
-        elif instruction in values:
-            raise _error(place, f"{instruction} is there twice")
-        else:
-            values[instruction] = value
-            if instruction == "FROM":
-                sources.insert(0, _reference(value, place))
-            _check(instruction, value, place)
-    if "FROM" not in values:
-        raise _error(where, "there is no FROM line")
-    if len(sources) > 1 and "SHA256" not in values:
-        raise _error(where, "SOURCE promises the same bytes, so it needs a SHA256 line")
+    """The Modelfile in `text`; `where` names it in errors. INVALID_REQUEST with line and column at fault."""
+    draft = _Draft()
+    for statement in statements(text, where):
+        _take(statement, draft)
+    once = draft.once
+    if "FROM" not in once:
+        raise LlmrunError(INVALID_REQUEST, f"{where}: there is no FROM line", hint="start it with FROM MODEL")
+    if len(draft.sources) > 1 and "SHA256" not in once:
+        raise LlmrunError(
+            INVALID_REQUEST,
+            f"{where}: SOURCE promises the same bytes, so it needs a SHA256 line",
+            hint="mend the Modelfile",
+        )
     return Modelfile(
-        sources=tuple(sources),
-        sha256=values["SHA256"].lower() if "SHA256" in values else None,
-        size=int(values["SIZE"]) if "SIZE" in values else None,
-        options=msgspec.convert({**parameters, "stop": tuple(dict.fromkeys(stops))}, Options),
-        template=values.get("TEMPLATE"),
-        system=values.get("SYSTEM"),
-        license=values.get("LICENSE", ""),
-        default="DEFAULT" in values,
+        sources=tuple(draft.sources),
+        sha256=once["SHA256"].lower() if "SHA256" in once else None,
+        size=int(once["SIZE"]) if "SIZE" in once else None,
+        options=msgspec.convert({**draft.numbers, "stop": tuple(dict.fromkeys(draft.stops))}, Options),
+        template=once.get("TEMPLATE"),
+        system=once.get("SYSTEM"),
+        messages=tuple(draft.messages),
+        license="\n\n".join(draft.licenses),
+        adapters=tuple(draft.adapters),
+        draft=draft.draft,
+        requires=once.get("REQUIRES"),
+        default="DEFAULT" in once,
     )
 
 
 def format_modelfile(modelfile: Modelfile) -> str:
-    """`modelfile` as text that parses back to it."""
+    """`modelfile` as text that parses back to it. INVALID_REQUEST where a text has no form in the syntax."""
     lines = [f"FROM {modelfile.sources[0]}", *(f"SOURCE {source}" for source in modelfile.sources[1:])]
     if modelfile.sha256:
         lines.append(f"SHA256 {modelfile.sha256}")
     if modelfile.size is not None:
         lines.append(f"SIZE {modelfile.size}")
+    lines += [f"ADAPTER {adapter}" for adapter in modelfile.adapters]
+    if modelfile.draft:
+        lines.append(f"DRAFT {modelfile.draft}")
+    if modelfile.requires:
+        lines.append(f"REQUIRES {modelfile.requires}")
     options = {name: getattr(modelfile.options, name) for name in _PARAMETERS}
     lines += [f"PARAMETER {name} {value}" for name, value in options.items() if value is not None]
-    lines += [f"PARAMETER stop {_quoted(stop)}" for stop in modelfile.options.stop]
-    for name in ("TEMPLATE", "SYSTEM", "LICENSE"):
-        if text := getattr(modelfile, name.lower()):
-            lines.append(f"{name} {_quoted(text)}")
+    lines += [f"PARAMETER stop {format_value(stop)}" for stop in modelfile.options.stop]
+    for name in _TEXTS:
+        if (text := getattr(modelfile, name.lower())) is not None:
+            lines.append(f"{name} {format_value(text)}")
+    lines += [f"MESSAGE {one.role} {format_value(one.content)}" for one in modelfile.messages]
+    if modelfile.license:
+        lines.append(f"LICENSE {format_value(modelfile.license)}")
     if modelfile.default:
         lines.append("DEFAULT")
     return "\n".join(lines) + "\n"
 
 
-def _instructions(text: str, where: str) -> Iterator[tuple[int, str, str, str]]:
-    """Line number, instruction in capitals, parameter name (else empty) and value, one after the other."""
-    lines = [line.removesuffix("\r") for line in text.removeprefix("\ufeff").split("\n")]
-    index = 0
-    while index < len(lines):
-        number, line = index + 1, lines[index].strip()
-        index += 1
-        if not line or line.startswith("#"):
-            continue
-        word, rest = _split(line)
-        place, instruction, name = f"{where}, line {number}", word.upper(), ""
-        if instruction in _NOT_BUILT:
-            raise _error(place, f"{instruction} is not built yet", "take the line out")
-        if instruction not in _INSTRUCTIONS:
-            raise _error(place, f"{word!r} is not an instruction", _nearest(instruction, _INSTRUCTIONS))
-        if instruction == "PARAMETER":
-            name, rest = _split(rest)
-        if rest.startswith(_TRIPLE):
-            held = [rest.removeprefix(_TRIPLE)]
-            while _TRIPLE not in held[-1]:
-                if index == len(lines):
-                    raise _error(place, f"the triple quote {_TRIPLE} is never closed")
-                held.append(lines[index])
-                index += 1
-            held[-1], _, after = held[-1].partition(_TRIPLE)
-            if after.strip():
-                raise _error(f"{where}, line {index}", f"{after.strip()!r} stands after the closing quotes")
-            value = "\n".join(held)
-        else:
-            value = rest[1:-1] if len(rest) > 1 and rest[0] == rest[-1] == '"' else rest
-        if not value and instruction != "DEFAULT":
-            raise _error(place, f"{instruction} has no value")
-        yield number, instruction, name, value
+def _take(statement: Statement, draft: _Draft) -> None:
+    """Note one statement. INVALID_REQUEST where it is unknown, there twice, or its value is no good."""
+    instruction, name, given, at, value_at = statement
+    if instruction in _FOREIGN:
+        raise at.error(f"{instruction} cannot be used", _FOREIGN[instruction])
+    if instruction not in _INSTRUCTIONS:
+        raise at.error(f"{instruction!r} is not an instruction", _nearest(instruction, _INSTRUCTIONS))
+    if instruction == "DEFAULT" and given is not None:
+        raise value_at.error("DEFAULT stands alone")
+    if instruction in draft.once or (instruction == "DRAFT" and draft.draft):
+        raise at.error(f"{instruction} is there twice")
+    value = given or ""
+    if not value and instruction != "DEFAULT" and (given is None or instruction not in _TEXTS):
+        raise at.error(f"{instruction} has no value")
+    match instruction:
+        case "FROM":
+            draft.once[instruction] = value
+            draft.sources.insert(0, _reference(value, value_at))
+        case "SOURCE":
+            draft.sources.append(_reference(value, value_at))
+        case "ADAPTER":
+            draft.adapters.append(_reference(value, value_at))
+        case "DRAFT":
+            draft.draft = _reference(value, value_at)
+        case "PARAMETER":
+            _parameter(name, value, value_at, draft)
+        case "MESSAGE":
+            draft.messages.append(_message(name, value, value_at))
+        case "LICENSE":
+            draft.licenses.append(value)
+        case _:
+            draft.once[instruction] = _checked(instruction, value, value_at)
 
 
-def _split(line: str) -> tuple[str, str]:
-    """The first word and, stripped, what follows it."""
-    word, *rest = line.split(None, 1) or [""]
-    return word, rest[0] if rest else ""
-
-
-def _parameter(name: str, text: str, place: str, numbers: dict[str, float], stops: list[str]) -> None:
+def _parameter(name: str, text: str, place: Place, draft: _Draft) -> None:
     if name == "stop":
-        stops.append(text)
+        draft.stops.append(text)
         return
+    if name in _ELSEWHERE:
+        raise place.error(f"the parameter {name} cannot be used", _ELSEWHERE[name])
     option = _ALIASES.get(name, name)
     if option not in _PARAMETERS:
-        raise _error(place, f"{name!r} is not a parameter", _nearest(name, [*_PARAMETERS, *_ALIASES, "stop"]))
+        known = [*_PARAMETERS, *_ALIASES, "stop"]
+        raise place.error(f"{name!r} is not a parameter", _nearest(name, known))
     parse, form = _PARAMETERS[option]
     try:
         if name == "num_predict" and int(text) in (-1, -2):
             return  # "until the context is full": what holds where nothing is set
-        numbers[option] = parse(text)
+        draft.numbers[option] = parse(text)
     except ValueError:
-        raise _error(place, f"{name} is {text!r}, which is not {form}") from None
+        raise place.error(f"{name} is {text!r}, which is not {form}") from None
 
 
-def _reference(value: str, place: str) -> Reference:
+def _message(role: str, text: str, place: Place) -> Message:
+    known: tuple[Role, ...] = get_args(Role)
+    for one in known:
+        if role == one != "tool":
+            return Message(role=one, content=text)
+    raise place.error(f"the role {role!r} is not system, user or assistant")
+
+
+def _reference(value: str, place: Place) -> Reference:
     try:
         return parse_reference(value)
     except LlmrunError as error:
-        raise _error(place, error.message, error.hint) from None
+        raise place.error(error.message, error.hint) from None
 
 
-def _check(instruction: str, value: str, place: str) -> None:
+def _checked(instruction: str, value: str, place: Place) -> str:
+    """The value of an instruction that stands once."""
     if instruction == "SHA256" and not re.fullmatch(r"[0-9a-fA-F]{64}", value):
-        raise _error(place, f"SHA256 is {value!r}, which is not 64 hexadecimal digits")
+        raise place.error(f"SHA256 is {value!r}, which is not 64 hexadecimal digits")
     if instruction == "SIZE" and not (value.isascii() and value.isdigit()):
-        raise _error(place, f"SIZE is {value!r}, which is not a count of bytes")
-    if instruction == "DEFAULT" and value:
-        raise _error(place, "DEFAULT stands alone")
-    if instruction == "TEMPLATE" and (found := _GO_TEMPLATE.search(value)):
-        raise _error(
-            place,
-            f"the template is written for Go ({found[0]!r})",
-            "write it in Jinja, or leave TEMPLATE out to use the model's own",
-        )
+        raise place.error(f"SIZE is {value!r}, which is not a count of bytes")
+    if instruction == "REQUIRES" and not re.fullmatch(r"v?\d+(\.\d+)*\S*", value):
+        raise place.error(f"REQUIRES is {value!r}, which is not a version")
+    if instruction == "TEMPLATE" and looks_go(value):
+        try:
+            return to_jinja(value)
+        except Untranslatable as problem:
+            raise place.error(
+                f"the template is written for Go and has no twin in Jinja: {problem}",
+                "write it in Jinja, or leave TEMPLATE out to use the model's own",
+            ) from None
+    return value
 
 
-def _quoted(text: str) -> str:
-    return f"{_TRIPLE}{text}{_TRIPLE}" if "\n" in text else f'"{text}"'
-
-
-def _nearest(word: str, known: list[str]) -> str:
+def _nearest(word: str, known: Sequence[str]) -> str:
     near = difflib.get_close_matches(word, known, n=1)
     return f"did you mean {near[0]}?" if near else f"known are {', '.join(known)}"
-
-
-def _error(place: str, what: str, hint: str = "mend the Modelfile") -> LlmrunError:
-    return LlmrunError(INVALID_REQUEST, f"{place}: {what}", hint=hint)

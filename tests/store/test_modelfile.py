@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -7,7 +9,7 @@ from hypothesis import strategies as st
 from llmrun.errors import INVALID_REQUEST, LlmrunError
 from llmrun.store.modelfile import Modelfile, format_modelfile, parse_modelfile
 from llmrun.store.reference import FileRef, HubRef, NameRef, PypiRef
-from llmrun.types import Options
+from llmrun.types import Message, Options
 
 DIGEST = "ab" * 32
 
@@ -62,36 +64,87 @@ def test_parse_modelfile_unlimited_num_predict_leaves_the_limit_open(value: str)
 
 
 @pytest.mark.parametrize(
-    ("text", "line", "what"),
+    ("text", "at", "what"),
     [
         ("PARAMETER temperature 1", None, "no FROM"),
-        ("FROM x\nFROM y", 2, "FROM is there twice"),
-        ("FROM x\n\nFORM y", 3, "'FORM' is not an instruction"),
-        ("FROM", 1, "FROM has no value"),
-        ("FROM UPPER", 1, "not a model reference"),
-        ("FROM x\nPARAMETER temperature hot", 2, "'hot'"),
-        ("FROM x\nPARAMETER temperature nan", 2, "'nan'"),
-        ("FROM x\nPARAMETER top_p 1.5", 2, "from 0 to 1"),
-        ("FROM x\nPARAMETER top_k 2.5", 2, "'2.5'"),
-        ("FROM x\nPARAMETER tempereture 1", 2, "'tempereture' is not a parameter"),
-        ('FROM x\nPARAMETER stop ""', 2, "no value"),
-        ('FROM x\nSYSTEM """a\nb', 2, "never closed"),
-        ('FROM x\nSYSTEM """a\nb""" c', 3, "after the closing quotes"),
-        ("FROM x\nADAPTER ./lora.gguf", 2, "ADAPTER is not built yet"),
-        ("FROM x\nTEMPLATE {{ .System }} {{ if .Prompt }}", 2, "written for Go"),
-        ("FROM x\nTEMPLATE {{- range $i, $_ := .Messages }}", 2, "written for Go"),
-        ("FROM x\nSHA256 abc", 2, "64 hexadecimal"),
-        ("FROM x\nSIZE many", 2, "count of bytes"),
-        ("FROM x\nDEFAULT yes", 2, "stands alone"),
+        ("FROM x\nFROM y", (2, 1), "FROM is there twice"),
+        ("FROM x\n\n  FORM y", (3, 3), "'FORM' is not an instruction"),
+        ("FROM", (1, 1), "FROM has no value"),
+        ("FROM  UPPER", (1, 7), "not a model reference"),
+        ("FROM x\nPARAMETER temperature hot", (2, 11), "'hot'"),
+        ("FROM x\nPARAMETER temperature nan", (2, 11), "'nan'"),
+        ("FROM x\nPARAMETER top_p 1.5", (2, 11), "from 0 to 1"),
+        ("FROM x\nPARAMETER top_k 2.5", (2, 11), "'2.5'"),
+        ("FROM x\nPARAMETER tempereture 1", (2, 11), "'tempereture' is not a parameter"),
+        ("FROM x\nPARAMETER num_gpu 1", (2, 11), "num_gpu cannot be used"),
+        ('FROM x\nPARAMETER stop ""', (2, 1), "no value"),
+        ("FROM x\nPARAMETER stop", (2, 1), "no value"),
+        ('FROM x\nSYSTEM """a\nb', (2, 8), "never closed"),
+        ('FROM x\nSYSTEM """a\nb""" c', (2, 8), "never closed"),
+        ('FROM x\nSYSTEM "a\nb', (2, 8), "never closed"),
+        ("FROM x\nSYSTEM", (2, 1), "SYSTEM has no value"),
+        ("FROM x\nMESSAGE robot beep", (2, 9), "'robot' is not system"),
+        ("FROM x\nMESSAGE user", (2, 1), "MESSAGE has no value"),
+        ("FROM x\nREQUIRES soon", (2, 10), "not a version"),
+        ("FROM x\nRENDERER qwen3", (2, 1), "RENDERER cannot be used"),
+        ("FROM x\nDRAFT a\nDRAFT b", (3, 1), "DRAFT is there twice"),
+        ("FROM x\nTEMPLATE {{ .System }} {{ if .Prompt }}", (2, 10), "written for Go"),
+        ("FROM x\nTEMPLATE {{ range .Messages }}{{ .Images }}{{ end }}", (2, 10), "it uses .Images"),
+        ("FROM x\nSHA256 abc", (2, 8), "64 hexadecimal"),
+        ("FROM x\nSIZE many", (2, 6), "count of bytes"),
+        ("FROM x\nDEFAULT yes", (2, 9), "stands alone"),
         ("FROM x\nSOURCE y", None, "needs a SHA256"),
     ],
 )
-def test_parse_modelfile_fault_names_its_line(text: str, line: int | None, what: str) -> None:
+def test_parse_modelfile_fault_names_line_and_column(
+    text: str, at: tuple[int, int] | None, what: str
+) -> None:
     with pytest.raises(LlmrunError) as caught:
         parse_modelfile(text, "My Modelfile")
     assert caught.value.kind is INVALID_REQUEST
     assert what in caught.value.message
-    assert caught.value.message.startswith(f"My Modelfile, line {line}: " if line else "My Modelfile: ")
+    place = f"My Modelfile, line {at[0]}, column {at[1]}: " if at else "My Modelfile: "
+    assert caught.value.message.startswith(place)
+
+
+def test_parse_modelfile_quotes_may_stand_in_values_and_span_lines() -> None:
+    parsed = parse_modelfile('FROM x\nSYSTEM "say "hi" then\nor not"\nPARAMETER stop """a""" b"""  \n')
+    assert parsed.system == 'say "hi" then\nor not'
+    assert parsed.options.stop == ('a""" b',)
+
+
+def test_parse_modelfile_empty_quotes_take_a_text_away() -> None:
+    parsed = parse_modelfile('FROM x\nSYSTEM ""\nTEMPLATE """"""\n')
+    assert (parsed.system, parsed.template) == ("", "")
+
+
+def test_parse_modelfile_licenses_and_messages_are_repeatable() -> None:
+    parsed = parse_modelfile(
+        'FROM x\nLICENSE one\nLICENSE two\nMESSAGE user hi\nmessage assistant """a\nb"""\nREQUIRES 0.5.1\n'
+    )
+    assert parsed.license == "one\n\ntwo"
+    assert parsed.messages == (Message(role="user", content="hi"), Message(role="assistant", content="a\nb"))
+    assert parsed.requires == "0.5.1"
+
+
+def test_parse_modelfile_go_template_becomes_its_jinja_twin() -> None:
+    parsed = parse_modelfile('FROM x\nTEMPLATE """{{ range .Messages }}{{ .Content }}{{ end }}"""')
+    assert parsed.template
+    assert "{%- for item0 in messages" in parsed.template
+
+
+@pytest.mark.parametrize("line", ["ADAPTER ./lora.gguf", "DRAFT small"])
+def test_require_usable_what_the_engine_cannot_do_is_refused_by_name(line: str) -> None:
+    parsed = parse_modelfile(f"FROM x\n{line}")
+    with pytest.raises(LlmrunError, match=line.split()[0]):
+        parsed.require_usable()
+
+
+def test_below_anchors_relative_paths_only(tmp_path: Path) -> None:
+    parsed = parse_modelfile(f"FROM ./a.gguf\nADAPTER {tmp_path}/b.gguf\nDRAFT small").below(tmp_path / "sub")
+    assert parsed.sources == (FileRef(str(tmp_path / "sub" / "a.gguf")),)
+    assert parsed.adapters == (FileRef(f"{tmp_path}/b.gguf"),)
+    assert parsed.draft == NameRef("small")
 
 
 def test_parse_modelfile_misspelt_parameter_names_the_nearest() -> None:
@@ -106,7 +159,8 @@ def test_parse_modelfile_jinja_template_is_not_taken_for_go() -> None:
 
 
 _texts = st.text(min_size=1, max_size=40).filter(
-    lambda text: '"' not in text and "\r" not in text and "\x00" not in text and text.strip()
+    # What closes the quotes at the end of a line has no form; a carriage return is part of the line's end.
+    lambda text: '"""' not in text and "\r" not in text and not text.endswith('"')
 )
 
 
@@ -123,10 +177,21 @@ _texts = st.text(min_size=1, max_size=40).filter(
             seed=st.none() | st.integers(0, 1 << 32),
             stop=st.lists(_texts, max_size=3, unique=True).map(tuple),
         ),
-        system=st.none() | _texts,
+        system=st.none() | st.just("") | _texts,
+        messages=st.lists(
+            st.builds(Message, role=st.sampled_from(["user", "assistant"]), content=_texts), max_size=2
+        ).map(tuple),
         license=st.just("") | _texts,
+        adapters=st.sampled_from([(), (FileRef("/a b.gguf"),)]),
+        draft=st.sampled_from([None, NameRef("small")]),
+        requires=st.sampled_from([None, "0.14"]),
         default=st.booleans(),
     )
 )
 def test_format_modelfile_parses_back_to_the_same(modelfile: Modelfile) -> None:
     assert parse_modelfile(format_modelfile(modelfile)) == modelfile
+
+
+def test_format_modelfile_text_without_a_form_is_refused() -> None:
+    with pytest.raises(LlmrunError, match="lines that end in quotes"):
+        format_modelfile(Modelfile(sources=(NameRef("x"),), system='a"""\nb'))
