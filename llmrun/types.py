@@ -90,6 +90,23 @@ class SamplingParams(msgspec.Struct, frozen=True, kw_only=True):
         return cls(logit_bias=logit_bias, **chosen)
 
 
+class OutputFormat(msgspec.Struct, frozen=True, kw_only=True):
+    """A grammar that every answer must keep to. What of it cannot be had is an error, never left out.
+
+    kind     json_object  any JSON object
+             json_schema  a JSON value that validates; `text` is the schema, as JSON
+             regex        `text` as a whole (Rust's syntax, no look-around)
+             lark, gbnf   a grammar in llguidance's dialect of Lark, or in llama.cpp's notation
+             choice       one of `choices`
+    field    the request field it came from, named in errors
+    """
+
+    kind: Literal["json_object", "json_schema", "regex", "lark", "gbnf", "choice"]
+    text: str = ""
+    choices: tuple[str, ...] = ()
+    field: str = "response_format"
+
+
 class GenerateRequest(msgspec.Struct, frozen=True, kw_only=True):
     """One prompt and what is wanted of it. Exactly one of `messages` and `prompt` is set.
 
@@ -99,6 +116,9 @@ class GenerateRequest(msgspec.Struct, frozen=True, kw_only=True):
     logprobs         None: off; k: each token's log probability and the k likeliest alternatives
     template_kwargs  extra variables for the chat template
     echo             put the prompt in front of the answer (raw prompts only)
+    template         Jinja source of a chat template to use in place of the model's
+    keep_alive       seconds that the model stays loaded once it is idle (inf: for ever); None leaves
+                     that as it is
     """
 
     id: str
@@ -111,6 +131,8 @@ class GenerateRequest(msgspec.Struct, frozen=True, kw_only=True):
     logprobs: int | None = None
     template_kwargs: dict[str, Any] = {}
     echo: bool = False
+    template: str | None = None
+    keep_alive: float | None = None
 
 
 class TopLogprob(msgspec.Struct, frozen=True, array_like=True):
@@ -140,13 +162,15 @@ class Usage(msgspec.Struct, frozen=True, kw_only=True):
 
 class Timings(msgspec.Struct, frozen=True, kw_only=True):
     """Milliseconds. `queue`: until the first prompt token is computed; `prefill`: the prompt;
-    `decode`: first to last token; `ttft`: arrival to first token; `itl`: mean time between tokens."""
+    `decode`: first to last token; `ttft`: arrival to first token; `itl`: mean time between tokens;
+    `load`: the part of `queue` until the model was loaded and had room."""
 
     queue_ms: float
     prefill_ms: float
     decode_ms: float
     ttft_ms: float
     itl_ms: float
+    load_ms: float = 0.0
 
 
 class ErrorInfo(msgspec.Struct, frozen=True, kw_only=True):

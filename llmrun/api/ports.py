@@ -10,7 +10,7 @@ from llmrun.types import Event, Finished, GenerateRequest
 if TYPE_CHECKING:
     from llmrun.daemon.counters import Counters
     from llmrun.daemon.pool import LoadedModel
-    from llmrun.store import StoredModel
+    from llmrun.store import PullProgress, Removed, StoredModel
 
 
 class Service(Protocol):
@@ -39,6 +39,21 @@ class Service(Protocol):
 
     def loaded(self) -> Sequence[LoadedModel]:
         """The models in memory now."""
+
+    async def load(self, request: GenerateRequest) -> None:
+        """Have the model of `request` in memory, as the request wants it."""
+
+    async def let_go(self, name: str) -> None:
+        """Unload a model once its requests have ended."""
+
+    def pull(self, reference: str) -> AsyncGenerator[PullProgress, None]:
+        """Bring a model here; closing the generator stops it."""
+
+    async def copy(self, source: str, destination: str) -> StoredModel:
+        """Give a model a further name. LlmrunError UNKNOWN_MODEL, CONFLICT."""
+
+    async def remove(self, name: str) -> Removed:
+        """Forget a model. LlmrunError UNKNOWN_MODEL."""
 
     async def stop(self, name: str | None) -> Sequence[str]:
         """Unload a model (None: all). Returns the names that were unloaded."""

@@ -9,7 +9,8 @@ but the one it is given, so that every rule is tested with a recording fake and 
   the least recently used runner leaves: at once if idle, else after the requests it has; newer requests
   for it wait. So a busy model cannot starve another one.
 - A runner that no longer fits what is wanted (the file changed, a larger context) leaves the same way.
-- An idle runner leaves after `keep_alive` seconds.
+- An idle runner leaves after `keep_alive` seconds: those that the last request which named a time asked
+  for, else the book's.
 - At most `slots + queue` requests a model, running and waiting together; more are refused.
 """
 
@@ -55,11 +56,13 @@ class Effects(Protocol[TicketIn]):
 
 @dataclass(eq=False)
 class Resident:
-    """A runner from its start until it is gone, as the book sees it. `cost` in bytes."""
+    """A runner from its start until it is gone, as the book sees it. `cost` in bytes; `keep_alive` in
+    seconds, inf for ever."""
 
     wanted: Wanted
     cost: int
     last_used: float
+    keep_alive: float
     state: State = State.LOADING
     info: ModelInfo | None = None
     leases: int = 0
@@ -120,9 +123,9 @@ class LeaseBook(Generic[Ticket]):
 
     def expires(self, resident: Resident) -> float | None:
         """When an idle runner will leave, by the book's clock; None while in use, or never."""
-        if resident.state is not State.READY or resident.leases or math.isinf(self._keep_alive):
+        if resident.state is not State.READY or resident.leases or math.isinf(resident.keep_alive):
             return None
-        return resident.last_used + self._keep_alive
+        return resident.last_used + resident.keep_alive
 
     def want(self, ticket: Ticket, wanted: Wanted) -> None:
         """A request arrives: it is granted or refused now or later, unless `release` comes first."""
@@ -179,6 +182,12 @@ class LeaseBook(Generic[Ticket]):
         self._stop(resident, error)
         self._settle()
         return True
+
+    def let_go(self, name: str) -> None:
+        """The runner of `name` leaves as soon as no request needs it; harmless where none is."""
+        if resident := self._residents.get(name):
+            resident.keep_alive = 0.0
+            self._settle()
 
     def close(self, error: LlmrunError) -> None:
         """End everything with `error` and refuse all that comes later."""
@@ -238,7 +247,7 @@ class LeaseBook(Generic[Ticket]):
                 staying.remove(victim)
                 walk.leaving.add(victim)
         if self._room.fits([*queued, *(r.cost for r in self._residents.values())], cost):
-            resident = Resident(wanted, cost, self._clock())
+            resident = Resident(wanted, cost, self._clock(), self._keep_alive)
             self._residents[wanted.name] = resident
             walk.expected.add(resident)
             self._effects.start(wanted)
@@ -246,7 +255,9 @@ class LeaseBook(Generic[Ticket]):
             walk.queued[wanted.name] = cost
 
     def _grant(self, ticket: Ticket, resident: Resident) -> None:
-        del self._waiting[ticket]
+        wanted = self._waiting.pop(ticket)
+        if wanted.keep_alive is not None:
+            resident.keep_alive = wanted.keep_alive
         self._leased[ticket] = resident
         resident.leases += 1
         resident.last_used = self._clock()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -70,6 +71,7 @@ class LoadedModel:
     since       unix seconds of its start
     expires_at  unix seconds at which it will be unloaded if it stays idle; None in use, or never
     in_flight   requests it has
+    keep_alive  seconds that it stays once it is idle; None for ever
     """
 
     name: str
@@ -81,6 +83,7 @@ class LoadedModel:
     since: float
     expires_at: float | None
     in_flight: int
+    keep_alive: float | None = None
 
 
 @dataclass
@@ -140,6 +143,13 @@ class RunnerPool:
         self._book.stop(name, error)
         await asyncio.wait([seat.task])
         return True
+
+    async def let_go(self, name: str) -> None:
+        """End a runner once it has no request. Where it has none now, returns when it is gone."""
+        self._book.let_go(name)
+        resident = self._book.residents.get(name)
+        if resident and resident.state is State.STOPPING:
+            await asyncio.wait([self._seats[name].task])
 
     async def close(self) -> None:
         """End every runner and wait until they are gone; what comes later is refused."""
@@ -212,4 +222,5 @@ class RunnerPool:
             since=seat.since,
             expires_at=None if expires is None else time.time() + expires - time.monotonic(),
             in_flight=resident.leases,
+            keep_alive=None if math.isinf(resident.keep_alive) else resident.keep_alive,
         )

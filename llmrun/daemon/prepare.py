@@ -30,7 +30,7 @@ def prepare(
 ) -> tuple[GenerateRequest, Wanted]:
     """The request with the model's defaults laid under it, and what must be loaded for it.
 
-    A Modelfile's system prompt goes in front of a conversation that has none. A context that the request
+    A Modelfile's turns go in front of every conversation, its system prompt in front of one that has none. A context that the request
     asks for beats the Modelfile's, which beats the settings'.
     """
     if model.kind == "embedding":
@@ -39,6 +39,8 @@ def prepare(
         )
     options = request.options.over(model.options)
     messages = request.messages
+    if messages is not None:
+        messages = (*model.messages, *messages)
     if messages is not None and model.system and not any(m.role == "system" for m in messages):
         messages = (Message(role="system", content=model.system), *messages)
     prepared = msgspec.structs.replace(request, model=model.name, options=options, messages=messages)
@@ -52,4 +54,4 @@ def prepare(
         threads=settings.threads,
         template=model.template,
     )
-    return prepared, Wanted(load, version, model.size)
+    return prepared, Wanted(load, version, model.size, request.keep_alive)

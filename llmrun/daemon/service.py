@@ -20,9 +20,10 @@ from llmrun.daemon.counters import OK, Counters
 from llmrun.daemon.pool import LoadedModel, RunnerPool
 from llmrun.daemon.prepare import content_version, prepare
 from llmrun.daemon.process import COMMAND, Limits
+from llmrun.daemon.pulls import Puller, pulling
 from llmrun.daemon.room import Room
 from llmrun.errors import CANCELLED, INTERNAL, SHUTTING_DOWN, LlmrunError
-from llmrun.store import StoredModel
+from llmrun.store import PullProgress, Removed, StoredModel
 from llmrun.types import Event, Failed, Finished, GenerateRequest, Terminal
 
 log = logging.getLogger(__name__)
@@ -30,11 +31,13 @@ log = logging.getLogger(__name__)
 Observer = Callable[[str, Finished], None]
 
 
-class Models(Protocol):
-    """What the daemon needs of the store. Both calls may block; LlmrunError where a name is no model's."""
+class Models(Puller, Protocol):
+    """What the daemon needs of the store. Calls may block; LlmrunError where a name is no model's."""
 
     def resolve(self, name: str) -> StoredModel: ...
     def list(self) -> list[StoredModel]: ...
+    def copy(self, source: str, destination: str) -> StoredModel: ...
+    def remove(self, name: str) -> Removed: ...
 
 
 class Service:
@@ -90,6 +93,34 @@ class Service:
         stopped = await asyncio.gather(*(self._pool.unload(each, _stopped(each)) for each in names))
         return [each for each, was_loaded in zip(names, stopped, strict=True) if was_loaded]
 
+    async def load(self, request: GenerateRequest) -> None:
+        """Have the model of `request` in memory as the request wants it; nothing is generated. LlmrunError
+        as for `generate`. Cancelling leaves a model that is loading to the others who want it."""
+        stored, version = await asyncio.to_thread(self._find, request.model)
+        _, wanted = prepare(request, stored, version, self._settings)
+        async with self._pool.lease(wanted):
+            pass
+
+    async def let_go(self, name: str) -> None:
+        """Unload a model once its requests have ended; harmless where it is not loaded. LlmrunError
+        UNKNOWN_MODEL."""
+        await self._pool.let_go((await self.model(name)).name)
+
+    def pull(self, reference: str) -> AsyncGenerator[PullProgress, None]:
+        """Bring a model here: how far it is, until it is there. LlmrunError where it cannot be had. Closing
+        the generator stops it; the next pull goes on from what was fetched."""
+        return pulling(self._store, reference)
+
+    async def copy(self, source: str, destination: str) -> StoredModel:
+        """Give a model a further name. LlmrunError UNKNOWN_MODEL, CONFLICT."""
+        return await asyncio.to_thread(self._store.copy, source, destination)
+
+    async def remove(self, name: str) -> Removed:
+        """Forget a model; what runs of it ends with its last request. LlmrunError UNKNOWN_MODEL."""
+        removed = await asyncio.to_thread(self._store.remove, name)
+        await self._pool.let_go(removed.name)
+        return removed
+
     async def generate(self, request: GenerateRequest) -> AsyncGenerator[Event, None]:
         """The events of one request. Ends in exactly one Finished or Failed, or raises LlmrunError before
         the first event.
@@ -143,6 +174,7 @@ class Service:
         """Count it; the wait for the runner, which the runner cannot know, goes into its times."""
         timings = msgspec.structs.replace(
             event.timings,
+            load_ms=waited_ms,
             queue_ms=event.timings.queue_ms + waited_ms,
             ttft_ms=event.timings.ttft_ms + waited_ms,
         )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import msgspec
 
@@ -13,14 +13,16 @@ from llmrun.runner.frames import Load, ModelInfo
 class Wanted:
     """What to load, which bytes those are, and how large.
 
-    load     the runner's first frame; its `name` is the model's
-    version  changes whenever the content of the file does
-    size     bytes on disk, all shards
+    load        the runner's first frame; its `name` is the model's
+    version     changes whenever the content of the file does
+    size        bytes on disk, all shards
+    keep_alive  seconds that the runner stays once it is idle; None leaves that as it is
     """
 
     load: Load
     version: str
     size: int
+    keep_alive: float | None = field(default=None, compare=False)
 
     @property
     def name(self) -> str:

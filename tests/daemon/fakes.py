@@ -15,7 +15,7 @@ from llmrun.daemon.process import Limits
 from llmrun.daemon.wanted import Wanted
 from llmrun.errors import UNKNOWN_MODEL, LlmrunError
 from llmrun.runner.frames import Load, ModelInfo
-from llmrun.store import StoredModel
+from llmrun.store import Removed, StoredModel
 from llmrun.types import Event, GenerateRequest, Options
 
 COMMAND = [sys.executable, str(Path(__file__).with_name("fake_runner.py"))]
@@ -53,8 +53,15 @@ async def until(condition: Callable[[], Any]) -> None:
     raise AssertionError("waited for in vain")
 
 
-def wanted(name: str, *, ctx: int | None = None, version: str = "1", size: int = 100) -> Wanted:
-    return Wanted(Load(name=name, path=f"/{name}.gguf", ctx=ctx), version, size)
+def wanted(
+    name: str,
+    *,
+    ctx: int | None = None,
+    version: str = "1",
+    size: int = 100,
+    keep_alive: float | None = None,
+) -> Wanted:
+    return Wanted(Load(name=name, path=f"/{name}.gguf", ctx=ctx), version, size, keep_alive)
 
 
 def request(
@@ -98,6 +105,9 @@ class FakeStore:
         if name not in self.models:
             raise LlmrunError(UNKNOWN_MODEL, f"no model is called {name!r}")
         return self.models[name]
+
+    def remove(self, name: str) -> Removed:
+        return Removed(self.models.pop(self.resolve(name).name).name, 0, in_place=True)
 
     def loads(self) -> list[str]:
         """Names of the models that runners began to load, in order."""

@@ -100,6 +100,63 @@ def test_keep_alive_infinite_never_stops() -> None:
     assert bench.book.expires(bench.book.residents["a"]) is None
 
 
+def test_keep_alive_of_a_request_beats_the_books_and_stays_until_another_names_one() -> None:
+    bench = Bench(keep_alive=300.0)
+    bench.load("r1", keep_alive=10.0)
+    bench.release("r1")
+    assert bench.effects.alarm == bench.now + 10
+    bench.want("r2")
+    bench.release("r2")
+    assert bench.effects.alarm == bench.now + 10
+    bench.want("r3", keep_alive=float("inf"))
+    bench.release("r3")
+    assert bench.book.expires(bench.book.residents["a"]) is None
+
+
+def test_keep_alive_zero_of_a_request_stops_after_all_requests() -> None:
+    bench = Bench()
+    bench.load("r1", keep_alive=0.0)
+    bench.want("r2")
+    bench.release("r1")
+    assert bench.take() == [("grant", "r2")]
+    bench.release("r2")
+    assert bench.take() == [("stop", "a")]
+
+
+def test_keep_alive_does_not_make_another_model_of_it_for_the_crash_guard() -> None:
+    bench = Bench()
+    for number in range(3):
+        bench.now += 10
+        bench.want(f"r{number}", keep_alive=float(number))
+        bench.book.gone("a", DIED)
+    bench.take()
+    bench.want("r9", keep_alive=9.0)
+    assert bench.take() == [("refuse", "r9")]
+
+
+def test_let_go_idle_runner_stops_at_once() -> None:
+    bench = Bench()
+    bench.idle()
+    bench.take()
+    bench.book.let_go("a")
+    assert bench.take() == [("stop", "a")]
+
+
+def test_let_go_busy_runner_stops_after_its_requests() -> None:
+    bench = Bench()
+    bench.load("r1")
+    bench.book.let_go("a")
+    assert bench.take() == []
+    bench.release("r1")
+    assert bench.take() == [("stop", "a")]
+
+
+def test_let_go_of_what_is_not_loaded_does_nothing() -> None:
+    bench = Bench()
+    bench.book.let_go("a")
+    assert bench.take() == []
+
+
 def test_expires_is_told_for_idle_runners_only() -> None:
     bench = Bench()
     bench.load("r1")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
+import msgspec
 import psutil
 import pytest
 
@@ -49,6 +50,7 @@ def test_generate_times_include_the_wait_for_the_load(tmp_path: Path) -> None:
             assert isinstance(warm, Finished)
             assert cold.timings.queue_ms > 1700  # it crawls for 1.8 s; the runner itself says 1 and 4 ms
             assert cold.timings.ttft_ms == pytest.approx(cold.timings.queue_ms + 3)
+            assert cold.timings.load_ms == pytest.approx(cold.timings.queue_ms - 1)
             assert warm.timings.queue_ms < 1700
             assert (warm.timings.prefill_ms, warm.timings.decode_ms, warm.timings.itl_ms) == (2, 3, 5)
 
@@ -126,6 +128,59 @@ def test_keep_alive_unloads_after_its_time(tmp_path: Path) -> None:
         async with serving(FakeStore(tmp_path, a="good"), keep_alive=0.1) as service:
             await ask(service, "1")
             await until(lambda: service.loaded() == [])
+
+    run(story())
+
+
+def test_load_has_the_model_ready_and_leaves_it_for_the_requests_time(tmp_path: Path) -> None:
+    async def story() -> None:
+        store = FakeStore(tmp_path, a="good")
+        async with serving(store) as service:
+            wish = msgspec.structs.replace(request("", model="a"), keep_alive=50.0)
+            await service.load(wish)
+            model = one(service)
+            assert (model.state, model.in_flight, model.keep_alive) == ("ready", 0, 50.0)
+            assert model.expires_at is not None
+            assert 40 < model.expires_at - model.since < 80
+            assert service.counters.requests == {}
+            await service.load(wish)
+            assert store.loads() == ["a"]
+
+    run(story())
+
+
+def test_let_go_unloads_an_idle_model_before_it_returns(tmp_path: Path) -> None:
+    async def story() -> None:
+        async with serving(FakeStore(tmp_path, a="good")) as service:
+            await service.let_go("a")
+            await ask(service, "1")
+            await service.let_go("a")
+            assert service.loaded() == []
+
+    run(story())
+
+
+def test_let_go_lets_a_running_answer_end(tmp_path: Path) -> None:
+    async def story() -> None:
+        async with serving(FakeStore(tmp_path, a="good")) as service:
+            stream = service.generate(request("2", model="a"))
+            await anext(stream)
+            await service.let_go("a")
+            assert in_flight(service) == 1
+            assert joined_text([event async for event in stream]) == "0 1 "
+            await until(lambda: service.loaded() == [])
+
+    run(story())
+
+
+def test_remove_unloads_the_model_that_is_gone(tmp_path: Path) -> None:
+    async def story() -> None:
+        store = FakeStore(tmp_path, a="good")
+        async with serving(store) as service:
+            await ask(service, "1")
+            assert (await service.remove("a")).name == "a"
+            assert service.loaded() == []
+            assert (await refused(service)).kind is UNKNOWN_MODEL
 
     run(story())
 

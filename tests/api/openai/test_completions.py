@@ -126,6 +126,7 @@ def test_reply_several_prompts_choices_are_numbered_prompt_by_prompt() -> None:
         "decode_ms": 30.0,
         "ttft_ms": 21.0,
         "itl_ms": 15.0,
+        "load_ms": 0.0,
     }
 
 

@@ -1,0 +1,70 @@
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable
+
+import pytest
+
+from llmrun.daemon.pulls import pulling
+from llmrun.errors import DOWNLOAD, LlmrunError
+from llmrun.store import PullProgress
+from tests.daemon.fakes import run
+
+STEP = PullProgress("download", "x.gguf", 1, 2)
+
+
+class Puller:
+    """Reports `steps` times; between them it waits until `go` is set. `ended` is set when it has."""
+
+    def __init__(self, steps: int, error: Exception | None = None) -> None:
+        self.steps, self.error = steps, error
+        self.go, self.ended = threading.Event(), threading.Event()
+        self.told = 0
+
+    def pull(self, reference: str, *, on_progress: Callable[[PullProgress], None]) -> None:
+        assert reference == "a"
+        try:
+            for _ in range(self.steps):
+                on_progress(STEP)
+                self.told += 1
+                assert self.go.wait(10)
+            if self.error:
+                raise self.error
+        finally:
+            self.ended.set()
+
+
+def test_pulling_tells_every_step_and_ends_with_the_pull() -> None:
+    async def story() -> None:
+        puller = Puller(3)
+        puller.go.set()
+        assert [step async for step in pulling(puller, "a")] == [STEP] * 3
+        assert puller.ended.is_set()
+
+    run(story())
+
+
+def test_pulling_raises_what_the_pull_raises() -> None:
+    async def story() -> None:
+        puller = Puller(1, LlmrunError(DOWNLOAD, "no source could be used"))
+        puller.go.set()
+        steps = pulling(puller, "a")
+        assert await anext(steps) == STEP
+        with pytest.raises(LlmrunError, match="no source"):
+            await anext(steps)
+
+    run(story())
+
+
+def test_pulling_closed_midway_stops_the_pull_at_its_next_step() -> None:
+    async def story() -> None:
+        puller = Puller(1000)
+        steps = pulling(puller, "a")
+        await anext(steps)
+        await steps.aclose()
+        puller.go.set()
+        assert await asyncio.to_thread(puller.ended.wait, 10)
+        assert puller.told == 1
+
+    run(story())
