@@ -55,23 +55,35 @@ async def whole(
     return fold.body()
 
 
-class EventStream(StreamingResponse):
-    """The reply as server-sent events. `error_event` puts a failure after the headers into bytes."""
+async def encoded(events: AsyncGenerator[Numbered, None], encoder: Encoder) -> AsyncGenerator[bytes, None]:
+    """The events as the bytes of a stream, often none, and its end."""
+    async with aclosing(events):
+        async for number, event in events:
+            yield encoder.event(number, event)
+    yield encoder.end()
 
-    media_type = "text/event-stream"
+
+class LiveStream(StreamingResponse):
+    """Pieces of a body as they come, of a dialect's `media_type`.
+
+    error_piece  puts a failure after the headers into bytes
+    ping         what is sent where nothing was for a while
+    """
 
     def __init__(
         self,
         in_flight: InFlight,
-        events: AsyncGenerator[Numbered, None],
-        encoder: Encoder,
-        error_event: Callable[[LlmrunError], bytes],
+        pieces: AsyncGenerator[bytes, None],
+        error_piece: Callable[[LlmrunError], bytes],
+        ping: Callable[[], bytes],
+        media_type: str,
     ) -> None:
-        super().__init__((), headers={"cache-control": "no-cache", "x-accel-buffering": "no"})
+        headers = {"cache-control": "no-cache", "x-accel-buffering": "no"}
+        super().__init__((), headers=headers, media_type=media_type)
         self._in_flight = in_flight
-        self._events = events
-        self._encoder = encoder
-        self._error_event = error_event
+        self._pieces = pieces
+        self._error_piece = error_piece
+        self._ping = ping
         self._began = False
         self._wrote = False  # since the heart last beat
         self._one_writer = asyncio.Lock()
@@ -85,23 +97,23 @@ class EventStream(StreamingResponse):
             if not self._began:
                 raise
             request_id = scope["state"]["request_id"]
-            await self._end(send, self._error_event(as_known(error, request_id)))
+            await self._end(send, self._error_piece(as_known(error, request_id)))
 
     async def _deliver(self, send: Send) -> None:
         heart = asyncio.create_task(self._keep_alive(send))
         try:
-            async with aclosing(self._events):
-                async for number, event in self._events:
-                    await self._write(send, self._encoder.event(number, event))
+            async with aclosing(self._pieces):
+                async for piece in self._pieces:
+                    await self._write(send, piece)
         finally:
             heart.cancel()
             await asyncio.wait({heart})
-        await self._end(send, self._encoder.end())
+        await self._end(send, b"")
 
     async def _keep_alive(self, send: Send) -> None:
         await asyncio.sleep(GRACE)
         while True:
-            await self._write(send, b"" if self._wrote else sse.PING)
+            await self._write(send, b"" if self._wrote else self._ping())
             self._wrote = False
             await asyncio.sleep(HEARTBEAT)
 
@@ -117,3 +129,18 @@ class EventStream(StreamingResponse):
     @staticmethod
     async def _end(send: Send, data: bytes) -> None:
         await send({"type": "http.response.body", "body": data, "more_body": False})
+
+
+class EventStream(LiveStream):
+    """The reply as server-sent events."""
+
+    def __init__(
+        self,
+        in_flight: InFlight,
+        events: AsyncGenerator[Numbered, None],
+        encoder: Encoder,
+        error_event: Callable[[LlmrunError], bytes],
+        ping: Callable[[], bytes] = lambda: sse.PING,
+    ) -> None:
+        pieces = encoded(events, encoder)
+        super().__init__(in_flight, pieces, error_event, ping, "text/event-stream")
