@@ -15,7 +15,14 @@ from llmrun.errors import USAGE, LlmrunError
 # section -> command -> module in llmrun.cli.commands
 SECTIONS: dict[str, dict[str, str]] = {
     "Talk": {"run": "run", "chat": "chat"},
-    "Models": {"pull": "pull", "list": "list", "show": "show", "cp": "cp", "rm": "rm"},
+    "Models": {
+        "pull": "pull",
+        "list": "list",
+        "show": "show",
+        "create": "create",
+        "cp": "cp",
+        "rm": "rm",
+    },
     "Daemon": {"serve": "serve", "ps": "ps", "stop": "stop", "logs": "logs"},
     "Help": {"doctor": "doctor", "config": "config", "template": "template"},
 }

@@ -29,4 +29,5 @@ def model_record(model: StoredModel) -> dict[str, Any]:
         "missing": model.missing,
         "options": msgspec.to_builtins(model.options),
         "system": model.system,
+        "messages": msgspec.to_builtins(model.messages),
     }

@@ -30,8 +30,8 @@ def prepare(
 ) -> tuple[GenerateRequest, Wanted]:
     """The request with the model's defaults laid under it, and what must be loaded for it.
 
-    A Modelfile's turns go in front of every conversation, its system prompt in front of one that has none. A context that the request
-    asks for beats the Modelfile's, which beats the settings'.
+    A Modelfile's turns go in front of every conversation, its system prompt in front of one that has none.
+    A context that the request asks for beats the Modelfile's, which beats the settings'.
     """
     if model.kind == "embedding":
         raise LlmrunError(
@@ -40,7 +40,8 @@ def prepare(
     options = request.options.over(model.options)
     messages = request.messages
     if messages is not None:
-        messages = (*model.messages, *messages)
+        first = 1 if messages and messages[0].role == "system" else 0
+        messages = (*messages[:first], *model.messages, *messages[first:])
     if messages is not None and model.system and not any(m.role == "system" for m in messages):
         messages = (Message(role="system", content=model.system), *messages)
     prepared = msgspec.structs.replace(request, model=model.name, options=options, messages=messages)

@@ -20,7 +20,7 @@ from llmrun.log import ROOT
 from llmrun.store.companions import Role
 from llmrun.store.disk import refused, write_atomic
 from llmrun.store.facts import Facts, read_facts
-from llmrun.types import Options
+from llmrun.types import Message, Options
 
 _LOG = ROOT.getChild("store")
 
@@ -43,8 +43,8 @@ class FileEntry(msgspec.Struct, frozen=True, kw_only=True):
 
 class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     """reference: what was asked for; source: where the bytes came from; files: the weights in order, then
-    what belongs to them; options, system, template, license: the Modelfile's, empty where it is silent;
-    facts: what the weights' GGUF says."""
+    what belongs to them; options, system, template, messages, license: the Modelfile's, empty where it is
+    silent; facts: what the weights' GGUF says."""
 
     name: str
     reference: str
@@ -55,6 +55,7 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     options: Options = Options()
     system: str | None = None
     template: str | None = None
+    messages: tuple[Message, ...] = ()
     license: str = ""
     version: int = 1
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from llmrun.store.companions import Role
 from llmrun.store.facts import ModelKind, read_facts
 from llmrun.store.manifest import Manifest
-from llmrun.types import Options
+from llmrun.types import Message, Options
 
 
 @dataclass(frozen=True)
@@ -24,6 +24,7 @@ class StoredModel:
     source      where the bytes came from, as a reference
     options     the GGUF's own sampling advice, under the Modelfile's parameters
     template    the Modelfile's chat template (Jinja); None means the GGUF's own, if it has one
+    messages    turns of the Modelfile that every conversation starts with
     in_place    the files are not the store's: never moved, never deleted
     missing     a file is gone; all else is what it was when it was pulled
     """
@@ -46,6 +47,7 @@ class StoredModel:
     kind: ModelKind
     in_place: bool
     missing: bool = False
+    messages: tuple[Message, ...] = ()
     projector: Path | None = None
     adapters: tuple[Path, ...] = ()
     draft: Path | None = None
@@ -77,6 +79,7 @@ def from_manifest(manifest: Manifest, files: tuple[Path, ...], in_place: bool) -
         kind="chat" if manifest.template and facts.kind == "completion" else facts.kind,
         in_place=in_place,
         missing=not all(file.is_file() for file in files),
+        messages=manifest.messages,
         projector=next(iter(by_role.get("projector", ())), None),
         adapters=tuple(by_role.get("adapter", ())),
         draft=next(iter(by_role.get("draft", ())), None),

@@ -170,6 +170,7 @@ class Pull:
             options=modelfile.options,
             system=modelfile.system,
             template=modelfile.template,
+            messages=modelfile.messages,
             license=modelfile.license,
         )
         manifests.put(manifest)

@@ -14,6 +14,7 @@ import msgspec
 from llmrun.config import Paths
 from llmrun.errors import BAD_FILE, CONFLICT, INVALID_REQUEST, UNKNOWN_MODEL, LlmrunError
 from llmrun.store.catalogue import Catalogue, nearest
+from llmrun.store.creating import derive
 from llmrun.store.disk import writing
 from llmrun.store.facts import read_facts
 from llmrun.store.manifest import Manifest, now
@@ -144,6 +145,37 @@ class Store:
             manifests.put(manifest)
         return self._shelf.model(manifest)
 
+    def create(
+        self,
+        name: str,
+        modelfile: Modelfile,
+        *,
+        on_progress: Callable[[PullProgress], None] | None = None,
+    ) -> StoredModel:
+        """Make the model `name` of what `modelfile` says, in place of one that has the name. What it is FROM
+        is pulled where it is not here; the weights are shared, not copied."""
+        modelfile.require_usable()
+        name = str(parse_name(name))
+        reference = modelfile.sources[0]
+        base = self._find(reference)
+        with writing(self._shelf.models):
+            if base is None or not self._shelf.whole(base):
+                if not isinstance(reference, NameRef):
+                    recipe = Recipe(str(reference), modelfile, name)
+                    made = Pull(self._shelf, self._catalogue, recipe, Meter(on_progress)).run()
+                    return self._shelf.model(made)
+                self.pull(str(reference), on_progress=on_progress)
+            with self._shelf.lock():
+                base = self._find(reference)
+                if base is None:  # removed in this very moment
+                    raise self._unknown(str(reference), reference)
+                old = self._shelf.manifests.readable(name)
+                manifest = derive(base, modelfile, name)
+                self._shelf.manifests.put(manifest)
+                if old:
+                    self._shelf.drop(old)
+        return self._shelf.model(manifest)
+
     def _recipe(self, reference: Reference, text: str) -> Recipe:
         """What a pull of `reference` should do. UNKNOWN_MODEL where no source is known."""
         if not isinstance(reference, NameRef):
@@ -156,6 +188,7 @@ class Store:
                 options=manifest.options,
                 system=manifest.system,
                 template=manifest.template,
+                messages=manifest.messages,
                 license=manifest.license,
             )
             return Recipe(manifest.reference, modelfile, manifest.name)

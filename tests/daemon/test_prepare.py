@@ -35,6 +35,14 @@ def test_prepare_leaves_a_conversation_with_a_system_message(at: int) -> None:
     assert prepared.messages == tuple(messages)
 
 
+def test_prepare_puts_the_turns_of_a_modelfile_after_the_system_prompt() -> None:
+    turns = (Message(role="user", content="1+1"), Message(role="assistant", content="2"))
+    described = model(system="be brief", messages=turns)
+    brief, mine = (Message(role="system", content=text) for text in ("be brief", "mine"))
+    assert prepare(chat(USER), described, "1", Settings())[0].messages == (brief, *turns, USER)
+    assert prepare(chat(mine, USER), described, "1", Settings())[0].messages == (mine, *turns, USER)
+
+
 def test_prepare_leaves_a_raw_prompt() -> None:
     raw = request("text")
     prepared, _ = prepare(raw, model(system="be brief"), "1", Settings())

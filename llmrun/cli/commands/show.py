@@ -82,6 +82,7 @@ def _details(out: Output, model: StoredModel) -> None:
     ]
     if model.system:
         pairs.append(("system", model.system))
+    pairs += [(f"message ({message.role})", message.content) for message in model.messages]
     own = describe(model.options)
     pairs += [(name, value) for name, value in own.items() if value != UNSET]
     out.fields(pairs)
@@ -102,6 +103,7 @@ def _modelfile(out: Output, model: StoredModel) -> None:
         options=model.options,
         template=model.template,
         system=model.system,
+        messages=model.messages,
         license=model.license,
     )
     _part(out, "modelfile", format_modelfile(described))
