@@ -1,68 +1,33 @@
 """One file over HTTP, whole and verified or not at all. In: a `Wanted`. Out: the file at `target`.
 
-Bytes go to `NAME.part` beside the target, with what the server said of the file in `NAME.part.json`. A later
-call goes on where the last one stopped, also after a kill: with `If-Range` where the server named a version,
-and where only the digest is known, on the digest's word. The target appears when size and digest are right.
+Where the server takes ranges, several connections fetch runs of the file at once (`fetching`); every block is
+recorded as it is written (`part`), so that a kill costs what no block holds yet. A later call goes on where
+the last one stopped: with `If-Range` where the server named a version, on the digest's word where only the
+digest is known. Where neither is, one connection fetches the file in one go.
+
+The target appears when size and digest are right. Where the digest is wrong, only what is wrong is fetched
+again: blocks that the disk spoilt, then ranges whose own sums the source knows. Where it knows none, the file
+is read a second time beside the first, and the first difference that mends the digest ends that.
 
 Transient failures (resets, timeouts, 408, 429, 5xx, short or empty bodies) are tried again with growing
-pauses; `PATIENCE` failures in a row that bring no new byte end it. The caller holds the lock on the target.
+pauses; a few in a row that bring no new byte end it. The caller holds the lock on the target.
 """
 
 from __future__ import annotations
 
-import hashlib
-import os
-import re
-import time
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+import asyncio
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-import msgspec
-
-from llmrun import __version__
-from llmrun.errors import BAD_FILE, DIGEST, DOWNLOAD, NOT_FOUND, LlmrunError
-from llmrun.store.disk import BLOCK, human, require_space, sha256_of, write_atomic
+from llmrun.errors import DIGEST, LlmrunError
+from llmrun.store import web
+from llmrun.store.disk import human, sha256_of
+from llmrun.store.fetching import Fetching, RangeSum, Wanted
+from llmrun.store.part import Part
 from llmrun.store.progress import Meter
 
-if TYPE_CHECKING:
-    import httpx
+__all__ = ["RangeSum", "Wanted", "download"]
 
-PATIENCE = 5
-FIRST_PAUSE, LONGEST_PAUSE = 0.5, 15.0  # seconds
-CONNECT_TIMEOUT, READ_TIMEOUT = 10.0, 60.0  # seconds
-_MAGIC = b"GGUF"
-_CONTENT_RANGE = re.compile(r"bytes (\d+)-\d+/(\d+)")
-
-
-@dataclass(frozen=True)
-class Wanted:
-    """`size` and `sha256` are what the source promised, None where it promised nothing. `denied` says what
-    to do when the server refuses access."""
-
-    url: str
-    size: int | None = None
-    sha256: str | None = None
-    headers: Mapping[str, str] = field(default_factory=dict)
-    denied: str = "check the link, and whether it needs a login"
-
-
-class _Seen(msgspec.Struct):
-    """What the server said of the file whose first bytes are in the part."""
-
-    validator: str | None = None
-    total: int | None = None
-
-
-class _Again(Exception):
-    """A transient failure: worth another try after `pause` seconds (None: the usual), `fresh` from byte 0."""
-
-    def __init__(self, why: str, *, pause: float | None = None, fresh: bool = False) -> None:
-        super().__init__(why)
-        self.pause = pause
-        self.fresh = fresh
+_ROUNDS = 4  # of mending: each ends with a whole file, so more of them mean that the source is at fault
 
 
 def download(wanted: Wanted, target: Path, meter: Meter) -> str:
@@ -70,198 +35,65 @@ def download(wanted: Wanted, target: Path, meter: Meter) -> str:
 
     DOWNLOAD, NOT_FOUND, DIGEST, BAD_FILE (no GGUF) or DISK, worded for the person who asked.
     """
-    import httpx
-
     if target.exists():  # whole and verified, by a pull that ended before its next file
         digest = sha256_of(target)
         if wanted.sha256 in (None, digest):
             return digest
-    with httpx.Client(
-        follow_redirects=True, timeout=httpx.Timeout(READ_TIMEOUT, connect=CONNECT_TIMEOUT)
-    ) as client:
-        return _Download(wanted, target, meter, client).run()
+    return _Download(wanted, target, meter).run()
 
 
 class _Download:
-    def __init__(self, wanted: Wanted, target: Path, meter: Meter, client: httpx.Client) -> None:
-        self.wanted, self.target, self.meter, self.client = wanted, target, meter, client
+    def __init__(self, wanted: Wanted, target: Path, meter: Meter) -> None:
+        self.wanted, self.meter = wanted, meter
         self.name = target.name
-        self.shown = wanted.url.partition("?")[0]  # a query may hold a signature
-        self.part = target.with_name(f"{target.name}.part")
-        self.state = target.with_name(f"{target.name}.part.json")
+        self.part = Part(target)
+        self.fetching = Fetching(wanted, self.part, meter)
 
     def run(self) -> str:
-        fruitless, damaged, highest = 0, 0, self._have()
-        while True:
-            try:
-                digest = self._attempt()
-            except _Again as failure:
-                if failure.fresh:
-                    self._discard()
-                fruitless = 0 if self._have() > highest else fruitless + 1
-                highest = max(highest, self._have())
-                if fruitless >= PATIENCE:
-                    raise self._gave_up(failure) from failure.__cause__
-                pause = min(LONGEST_PAUSE, FIRST_PAUSE * 2**fruitless)
-                time.sleep(pause if failure.pause is None else failure.pause)
-                continue
-            if self.wanted.sha256 in (None, digest):
-                return self._finish(digest)
-            self._discard()
-            damaged, highest = damaged + 1, 0
-            if damaged > 1:
-                raise LlmrunError(
-                    DIGEST,
-                    f"{self.shown} has the SHA-256 {digest}, not {self.wanted.sha256}",
-                    hint="the file there is not the one that was promised; nothing of it was kept",
-                )
-            self.meter.note(f"{self.name} arrived damaged and is fetched again")
-
-    def _attempt(self) -> str:
-        """Fetch what is missing; the digest of the whole part."""
-        seen, have = self._seen(), self._have()
-        if have and not (self.wanted.sha256 or seen.validator):
-            have = 0  # nothing could tell whether the rest still belongs to it
-        digest = hashlib.sha256()
-        if have:
-            with self.part.open("rb") as file:
-                while block := file.read(BLOCK):
-                    digest.update(block)
-        if have and have == (self.wanted.size or seen.total):
-            self.meter.at(self.name, have, have)
-            return digest.hexdigest()
-        with self._answer(have, seen) as response:
-            start, total = self._check_answer(response, have, seen)
-            if start != have:
-                digest = hashlib.sha256()
-            self._receive(response, start, total, digest)
-        return digest.hexdigest()
-
-    @contextmanager
-    def _answer(self, have: int, seen: _Seen) -> Iterator[httpx.Response]:
-        """The server's answer, with httpx's errors made ours also while the body is read."""
-        import httpx
-
-        headers = {
-            "User-Agent": f"llmrun/{__version__}",
-            **self.wanted.headers,
-            "Accept-Encoding": "identity",  # a coded body could be neither counted nor resumed
-        }
-        if have:
-            headers["Range"] = f"bytes={have}-"
-            if seen.validator:
-                headers["If-Range"] = seen.validator
-        try:
-            with self.client.stream("GET", self.wanted.url, headers=headers) as response:
-                yield response
-        except httpx.TimeoutException as error:
-            raise _Again(f"no answer within {READ_TIMEOUT:.0f} s") from error
-        except httpx.UnsupportedProtocol as error:
-            raise LlmrunError(DOWNLOAD, f"{self.shown} leads to an address that is not HTTP") from error
-        except httpx.TransportError as error:
-            raise _Again(str(error) or type(error).__name__) from error
-        except (httpx.HTTPError, httpx.InvalidURL) as error:
-            raise LlmrunError(DOWNLOAD, f"{self.shown} could not be fetched: {error}") from error
-
-    def _check_answer(self, response: httpx.Response, have: int, seen: _Seen) -> tuple[int, int | None]:
-        """Where the body starts in the file, and how long the file is if the server says."""
-        headers = response.headers
-        if response.status_code == 206 and have:
-            match = _CONTENT_RANGE.fullmatch(headers.get("Content-Range", ""))
-            if not match or int(match[1]) != have or seen.total not in (None, int(match[2])):
-                raise _Again("the server sent another part than was asked for", fresh=True)
-            start = have
-            total: int | None = int(match[2])
-        elif response.status_code == 200:
-            length = headers.get("Content-Length", "")
-            start, total = 0, int(length) if length.isdigit() else None
-        else:
-            raise self._refusal(response)
-        if response.url.scheme == "http" and self.wanted.url.startswith("https:"):
-            raise LlmrunError(DOWNLOAD, f"{self.shown} leads from https to plain http, which is not followed")
-        if headers.get("Content-Encoding", "identity") != "identity":
-            raise LlmrunError(DOWNLOAD, f"{self.shown} is sent compressed, though that was not asked for")
-        if total is not None and self.wanted.size not in (None, total):
-            raise _Again(f"the server says {total} bytes where {self.wanted.size} are expected", fresh=True)
-        etag = headers.get("ETag", "")
-        validator = etag if etag.startswith('"') else headers.get("Last-Modified")
-        write_atomic(self.state, msgspec.json.encode(_Seen(validator, total)))
-        require_space(self.target.parent, (total or 0) - start)
-        return start, total
-
-    def _receive(
-        self, response: httpx.Response, start: int, total: int | None, digest: hashlib._Hash
-    ) -> None:
-        """Append the body to the part, from byte `start` on."""
-        count, reported = start, start
-        self.meter.at(self.name, count, total)
-        with self.part.open("r+b" if start else "wb") as file:
-            file.seek(start)
-            for block in response.iter_raw():
-                if not count and not block.startswith(_MAGIC[: len(block)]):
-                    raise self._no_gguf(block)
-                count += len(block)
-                if total is not None and count > total:
-                    raise _Again("the server sent more than it announced", fresh=True)
-                file.write(block)
-                digest.update(block)
-                if count - reported >= BLOCK or count == total:
-                    reported = count
-                    self.meter.at(self.name, count, total)
-        if not count or (total is not None and count < total):
-            raise _Again("the server sent an empty file" if not count else f"the body ended at {count} bytes")
-
-    def _refusal(self, response: httpx.Response) -> Exception:
-        status = response.status_code
-        said = f"HTTP {status} {response.reason_phrase}".rstrip()
-        if status in (401, 403):
-            return LlmrunError(DOWNLOAD, f"{self.shown} may not be fetched ({said})", hint=self.wanted.denied)
-        if status in (404, 410):
-            return LlmrunError(NOT_FOUND, f"{self.shown} does not exist ({said})", hint="check the name")
-        if status == 416:
-            return _Again(f"the part fetched before does not fit the file any more ({said})", fresh=True)
-        if status in (408, 429) or status >= 500:
-            after = response.headers.get("Retry-After", "")
-            pause = float(after) if after.isdigit() else None
-            if pause is None or pause <= LONGEST_PAUSE:
-                return _Again(said, pause=pause)
-            return LlmrunError(
-                DOWNLOAD, f"{self.shown} is refused for now ({said})", hint=f"pull again in {after} seconds"
+        digest = self._fetch()
+        for _ in range(_ROUNDS):
+            bad = self._known_bad(digest)
+            if not bad:
+                break
+            self.meter.note(
+                f"{human(sum(end - start for start, end in bad))} of {self.name} are fetched again"
             )
-        return LlmrunError(DOWNLOAD, f"{self.shown} could not be fetched ({said})", hint="check the link")
-
-    def _gave_up(self, failure: _Again) -> LlmrunError:
-        kept = self._have()
-        hint = f"pull again: {human(kept)} are kept and not fetched anew" if kept else "pull again later"
-        if "CERTIFICATE_VERIFY_FAILED" in str(failure):
-            hint = "set SSL_CERT_FILE to your network's certificate file"
-        return LlmrunError(DOWNLOAD, f"{self.shown} could not be fetched: {failure}", hint=hint)
-
-    def _no_gguf(self, block: bytes) -> LlmrunError:
-        self._discard()
-        what = "a web page" if block.lstrip().startswith(b"<") else f"bytes that start with {block[:4]!r}"
-        return LlmrunError(
-            BAD_FILE,
-            f"{self.shown} sent {what}, no GGUF file",
-            hint="use the link that downloads the file itself",
+            for start, end in bad:
+                self.part.drop(start, end)
+            digest = self._fetch()
+        if self.wanted.sha256 not in (None, digest):
+            digest = self._compare()
+        if self.wanted.sha256 in (None, digest):
+            self.part.finish()
+            return digest
+        self.part.discard()
+        raise LlmrunError(
+            DIGEST,
+            f"{web.shown(self.wanted.url)} has the SHA-256 {digest}, not {self.wanted.sha256}",
+            hint="the file there is not the one that was promised; nothing of it was kept",
         )
 
-    def _finish(self, digest: str) -> str:
-        with self.part.open("rb") as file:
-            os.fsync(file.fileno())
-        self.part.replace(self.target)
-        self.state.unlink(missing_ok=True)
+    def _fetch(self, *, until_change: bool = False) -> str:
+        """Bring what is missing; the digest of the whole."""
+        asyncio.run(self.fetching.run(until_change=until_change))
+        size = self.part.path.stat().st_size
+        return self.part.digest(lambda done: self.meter.at(self.name, done, size, "verify"))
+
+    def _known_bad(self, digest: str) -> list[tuple[int, int]]:
+        """The ranges that are known to be wrong in a file with this digest."""
+        if digest == self.wanted.sha256:
+            return []
+        if damaged := self.part.damaged():
+            return [(extent.start, extent.end) for extent in damaged]
+        sums = self.wanted.sums() if self.wanted.sha256 and self.wanted.sums else ()
+        return [(s.start, s.end) for s in sums if self.part.range_digest(s.start, s.end) != s.sha256]
+
+    def _compare(self) -> str:
+        """Read the file a second time, keeping what is new; the digest in the end."""
+        self.meter.note(f"{self.name} arrived damaged; it is read again until the damage is found")
+        self.part.compare()
+        for until_change in (*[True] * (_ROUNDS - 1), False):
+            digest = self._fetch(until_change=until_change)
+            if digest == self.wanted.sha256 or not any(self.part.gaps(self.part.size)):
+                break
         return digest
-
-    def _have(self) -> int:
-        return self.part.stat().st_size if self.part.exists() else 0
-
-    def _seen(self) -> _Seen:
-        try:
-            return msgspec.json.decode(self.state.read_bytes(), type=_Seen)
-        except (FileNotFoundError, msgspec.DecodeError):
-            return _Seen()
-
-    def _discard(self) -> None:
-        self.part.unlink(missing_ok=True)
-        self.state.unlink(missing_ok=True)

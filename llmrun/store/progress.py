@@ -10,6 +10,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
+from llmrun.store.pace import Pace
+
 Step = Literal["note", "download", "verify"]
 
 
@@ -26,9 +28,13 @@ class PullProgress:
 
 
 class Meter:
-    """Counts bytes over all files and sources of one pull."""
+    """Counts bytes over all files and sources of one pull, and holds its `pace` (`limit_rate`: bytes a
+    second, None for as fast as it goes)."""
 
-    def __init__(self, on_progress: Callable[[PullProgress], None] | None) -> None:
+    def __init__(
+        self, on_progress: Callable[[PullProgress], None] | None, limit_rate: int | None = None
+    ) -> None:
+        self.pace = Pace(limit_rate)
         self._report = on_progress or (lambda _: None)
         self._total: int | None = None
         self._finished = 0

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import pytest
 
 from llmrun.config import Paths
-from llmrun.store import Store, StoredModel, download
+from llmrun.store import Store, StoredModel, web
 from llmrun.store.progress import PullProgress
 from tests.store.server import Host, serving
 
@@ -37,7 +37,7 @@ def progress() -> list[PullProgress]:
 
 @pytest.fixture(autouse=True)
 def _no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(download, "FIRST_PAUSE", 0.001)
+    monkeypatch.setattr(web, "FIRST_PAUSE", 0.001)
 
 
 @pytest.fixture

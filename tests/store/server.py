@@ -123,13 +123,15 @@ class _Handler(BaseHTTPRequestHandler):
         etag = self.host.etags.get(path)
         headers = dict(fault.headers) if fault.headers else ({"ETag": etag} if etag else {})
         start, status = 0, 200
-        asked = re.fullmatch(r"bytes=(\d+)-", seen.headers.get("range", ""))
+        asked = re.fullmatch(r"bytes=(\d+)-(\d*)", seen.headers.get("range", ""))
         current = seen.headers.get("if-range") in (None, etag)
         if asked and current and not fault.whole:
             start, status = int(asked[1]), 206
             if start >= len(body):
                 return self._send(seen, 416, {"Content-Range": f"bytes */{len(body)}"}, b"")
-            headers["Content-Range"] = f"bytes {start}-{len(body) - 1}/{len(body)}"
+            end = min(int(asked[2]) + 1 if asked[2] else len(body), len(body))
+            headers["Content-Range"] = f"bytes {start}-{end - 1}/{len(body)}"
+            body = body[:end]
         if path.startswith("/api/"):
             headers["Content-Type"] = "application/json"
         return self._send(seen, status, headers, b"" if head else body[start:], fault.length, fault.reset)

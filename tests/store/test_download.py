@@ -3,13 +3,18 @@ from __future__ import annotations
 import shutil
 import subprocess
 import sys
+import threading
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
 
 from llmrun.errors import BAD_FILE, DIGEST, DISK, DOWNLOAD, NOT_FOUND, Kind, LlmrunError
-from llmrun.store.download import PATIENCE, Wanted, download
+from llmrun.store import fetching
+from llmrun.store.disk import BLOCK
+from llmrun.store.download import RangeSum, Wanted, download
+from llmrun.store.fetching import CONNECTIONS, PATIENCE
+from llmrun.store.part import Part
 from llmrun.store.progress import Meter, PullProgress
 from tests.store.conftest import sha256
 from tests.store.server import Fault, Host
@@ -72,7 +77,7 @@ def test_download_reset_in_the_middle_resumes_where_it_stopped(
     host.faults[PATH] += [Fault(reset=1_000_000), Fault(reset=500_000)]
     assert_whole(fetch(host, folder, pinned=pinned))
     assert host.sent(PATH) == len(BODY)
-    assert [seen.status for seen in host.gets(PATH)] == [200, 206, 206]
+    assert [seen.status for seen in host.gets(PATH)] == [206, 206, 206]
 
 
 def test_download_many_resets_are_survived_while_bytes_come(host: Host, folder: Path) -> None:
@@ -101,9 +106,9 @@ def test_download_file_changed_meanwhile_starts_over(host: Host, folder: Path) -
 def test_download_without_validator_or_digest_never_resumes(host: Host, folder: Path) -> None:
     host.put(PATH, BODY)
     del host.etags[PATH]
-    host.faults[PATH].append(Fault(reset=1_000_000))
+    host.faults[PATH] += [Fault(), Fault(reset=1_000_000)]
     assert_whole(fetch(host, folder, pinned=False))
-    assert [seen.status for seen in host.gets(PATH)] == [200, 200]
+    assert [seen.status for seen in host.gets(PATH)] == [206, 200, 200]
 
 
 def test_download_server_that_ignores_ranges_starts_over(host: Host, folder: Path) -> None:
@@ -118,28 +123,152 @@ def test_download_refused_range_starts_over(host: Host, folder: Path) -> None:
     assert_whole(fetch(host, folder))
 
 
-def test_download_part_longer_than_the_file_starts_over(host: Host, folder: Path) -> None:
+def test_download_part_without_a_journal_starts_over(host: Host, folder: Path) -> None:
     host.put(PATH, BODY)
     folder.mkdir()
     (folder / "x.gguf.part").write_bytes(BODY + b"more")
     assert_whole(fetch(host, folder))
 
 
-def test_download_complete_part_is_verified_without_asking_again(host: Host, folder: Path) -> None:
+def interrupted(host: Host, folder: Path, at: int) -> Path:
+    """The part that a download leaves which its callback ends once `at` bytes arrived."""
     folder.mkdir()
-    (folder / "x.gguf.part").write_bytes(BODY)
+
+    def stop(progress: PullProgress) -> None:
+        if progress.step == "download" and progress.completed >= at:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        download(Wanted(host.url(PATH), len(BODY), sha256(BODY)), folder / "x.gguf", Meter(stop))
+    host.requests.clear()
+    return folder / "x.gguf.part"
+
+
+def test_download_complete_part_is_verified_without_asking_again(host: Host, folder: Path) -> None:
+    host.put(PATH, BODY)
+    interrupted(host, folder, len(BODY))
     assert_whole(fetch(host, folder))
     assert host.requests == []
 
 
+def test_download_block_that_the_disk_spoilt_is_the_only_one_fetched_again(host: Host, folder: Path) -> None:
+    host.put(PATH, BODY)
+    part = interrupted(host, folder, len(BODY))
+    spoil(part, 1_500_000)
+    assert_whole(fetch(host, folder))
+    assert host.sent(PATH) == BLOCK
+
+
+def test_download_journal_that_a_crash_cut_costs_only_what_it_lost(host: Host, folder: Path) -> None:
+    host.put(PATH, BODY)
+    interrupted(host, folder, len(BODY))
+    log = folder / "x.gguf.part.log"
+    log.write_bytes(log.read_bytes()[:-10] + bytes(10))
+    assert_whole(fetch(host, folder))
+    assert host.sent(PATH) == len(BODY) - 2 * BLOCK
+
+
+def spoil(path: Path, at: int) -> None:
+    data = bytearray(path.read_bytes())
+    data[at] ^= 1
+    path.write_bytes(data)
+
+
+@pytest.fixture
+def small_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Files of a few megabytes are fetched as large ones are."""
+    monkeypatch.setattr(fetching, "RUN", 300_000)
+
+
+@pytest.mark.usefixtures("small_runs")
+def test_download_ranges_arrive_over_several_connections_and_no_byte_twice(host: Host, folder: Path) -> None:
+    host.put(PATH, BODY)
+    together = threading.Barrier(CONNECTIONS)
+    host.faults[PATH] += [Fault(), *[Fault(before=lambda: together.wait(10))] * CONNECTIONS]
+    assert_whole(fetch(host, folder))
+    assert host.sent(PATH) == len(BODY)
+    assert len(host.gets(PATH)) == -(-len(BODY) // 300_000)
+
+
+@pytest.mark.usefixtures("small_runs")
+@pytest.mark.parametrize("pinned", [True, False])
+def test_download_failures_in_the_middle_of_ranges_cost_nothing_twice(
+    host: Host, folder: Path, pinned: bool
+) -> None:
+    host.put(PATH, BODY)
+    faults = [
+        Fault(reset=100_000),
+        Fault(status=500),
+        Fault(reset=0),
+        Fault(reset=299_999),
+        Fault(status=429),
+    ]
+    host.faults[PATH] += faults * 2
+    assert_whole(fetch(host, folder, pinned=pinned))
+    assert host.sent(PATH) - 8 == len(BODY)  # each status had a body of two bytes
+
+
+@pytest.mark.usefixtures("small_runs")
+def test_download_busy_server_is_left_to_one_connection(host: Host, folder: Path) -> None:
+    host.put(PATH, BODY)
+    host.faults[PATH] += [Fault(), *[Fault(status=429)] * (CONNECTIONS + 2)]
+    assert_whole(fetch(host, folder))
+
+
+@pytest.mark.usefixtures("small_runs")
+def test_download_redirect_is_asked_for_once_and_again_when_it_expires(host: Host, folder: Path) -> None:
+    host.put("/real.gguf", BODY)
+    host.redirects[PATH] = {"Location": host.url("/real.gguf")}
+    host.faults["/real.gguf"] += [*[Fault()] * 5, Fault(status=403)]
+    assert_whole(fetch(host, folder))
+    assert 2 <= len(host.gets(PATH)) <= 1 + CONNECTIONS
+
+
+@pytest.mark.usefixtures("small_runs")
+def test_download_file_changed_between_ranges_starts_over(host: Host, folder: Path) -> None:
+    host.put(PATH, b"GGUF" + b"old" * 1_000_000)
+    host.faults[PATH] += [Fault(), Fault(), Fault(before=lambda: host.put(PATH, BODY))]
+    assert_whole(fetch(host, folder, pinned=False, size=None))
+
+
+def test_download_source_that_knows_sums_of_ranges_costs_one_range(host: Host, folder: Path) -> None:
+    host.put(PATH, BODY)
+    host.faults[PATH].append(Fault(body=flipped(2_500_000)))
+    size = 500_000
+    sums = [
+        RangeSum(at, min(at + size, len(BODY)), sha256(BODY[at : at + size]))
+        for at in range(0, len(BODY), size)
+    ]
+    folder.mkdir()
+    wanted = Wanted(host.url(PATH), len(BODY), sha256(BODY), sums=lambda: tuple(sums))
+    download(wanted, folder / "x.gguf", Meter(None))
+    assert (folder / "x.gguf").read_bytes() == BODY
+    assert host.sent(PATH) - len(BODY) <= 2 * BLOCK  # the blocks that the range touches
+
+
+def flipped(*positions: int) -> bytes:
+    data = bytearray(BODY)
+    for at in positions:
+        data[at] ^= 1
+    return bytes(data)
+
+
 def test_download_wrong_bytes_once_are_fetched_again(host: Host, folder: Path) -> None:
     host.put(PATH, BODY)
-    flipped = bytearray(BODY)
-    flipped[1_500_000] ^= 1
-    host.faults[PATH].append(Fault(body=bytes(flipped)))
+    host.faults[PATH].append(Fault(body=flipped(1_500_000)))
     result = fetch(host, folder)
     assert_whole(result)
     assert any("damaged" in p.text for p in result.progress if p.step == "note")
+
+
+@pytest.mark.usefixtures("small_runs")
+def test_download_wrong_bytes_in_two_ranges_are_mended_without_a_third_copy(host: Host, folder: Path) -> None:
+    host.put(PATH, BODY)
+    bad = Fault(body=flipped(100_000, 200_000, 1_000_000))
+    host.faults[PATH] += [bad] * 4
+    assert_whole(fetch(host, folder))
+    # Each time a difference is found, what is under way on the other connections is dropped.
+    assert host.sent(PATH) < 2 * len(BODY) + 3 * CONNECTIONS * 300_000
 
 
 def test_download_wrong_bytes_always_end_with_both_digests(host: Host, folder: Path) -> None:
@@ -267,7 +396,7 @@ def test_download_callback_that_raises_ends_it_and_keeps_the_bytes(host: Host, f
     wanted = Wanted(host.url(PATH), size=len(BODY), sha256=sha256(BODY))
     with pytest.raises(KeyboardInterrupt):
         download(wanted, folder / "x.gguf", Meter(stop))
-    kept = (folder / "x.gguf.part").stat().st_size
+    kept = Part(folder / "x.gguf").size
     assert kept >= 1 << 20
     host.requests.clear()
     assert_whole(fetch(host, folder))
@@ -295,7 +424,7 @@ def test_download_killed_process_costs_only_what_is_missing(host: Host, folder: 
     arguments = [host.url(PATH), str(folder / "x.gguf"), str(len(BODY)), sha256(BODY)]
     child = subprocess.run([sys.executable, "-c", CHILD, *arguments], check=False)
     assert child.returncode == -9
-    kept = (folder / "x.gguf.part").stat().st_size
+    kept = Part(folder / "x.gguf").size
     assert kept >= 1 << 20
     host.requests.clear()
     assert_whole(fetch(host, folder))

@@ -17,7 +17,8 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
 from llmrun.errors import DOWNLOAD, NOT_FOUND, LlmrunError
-from llmrun.store.download import CONNECT_TIMEOUT, FIRST_PAUSE, Wanted
+from llmrun.store import web
+from llmrun.store.download import Wanted
 from llmrun.store.quants import choose, shard_siblings, split_label, weights_in
 from llmrun.store.reference import HubRef
 from llmrun.store.transports.base import Offer, RemoteFile
@@ -115,7 +116,7 @@ def _ask(repo: str, tries: int = 2) -> ModelInfo:
     if constants.HF_HUB_OFFLINE:
         raise _Unreachable("the Hub is not asked (HF_HUB_OFFLINE)")
     try:
-        return HfApi(endpoint=_endpoint()).model_info(repo, files_metadata=True, timeout=CONNECT_TIMEOUT)
+        return HfApi(endpoint=_endpoint()).model_info(repo, files_metadata=True, timeout=web.CONNECT_TIMEOUT)
     except GatedRepoError as error:
         raise LlmrunError(
             DOWNLOAD, f"{repo} is gated: its makers ask for consent first", hint=_terms(repo)
@@ -134,7 +135,7 @@ def _ask(repo: str, tries: int = 2) -> ModelInfo:
             ) from error
         if tries == 1:
             raise _Unreachable(f"the Hub answers HTTP {status}") from error
-        time.sleep(FIRST_PAUSE)
+        time.sleep(web.FIRST_PAUSE)
         return _ask(repo, tries - 1)
     except Exception as error:
         # What else comes up are the errors of the client's HTTP library, which is requests, httpx or httpx2,
