@@ -254,7 +254,8 @@ class _Round:
         require_space(self.part.target.parent, (version.total or 0) - self.part.size)
         if not self.part.size:
             self.part.begin(version)
-        self.fetching.address = str(response.url)  # further runs need not be redirected again
+        if response.history:
+            self.fetching.address = str(response.url)  # further runs need not be redirected again
         if not self.fetching.plain:
             self.ranged.set()
         return stop
