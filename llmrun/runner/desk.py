@@ -9,6 +9,7 @@ import secrets
 import threading
 from collections.abc import Callable
 
+from llmrun.chat.prompt import Prompter
 from llmrun.engine import EngineRequest
 from llmrun.errors import CANCELLED, CONTEXT_LENGTH, INTERNAL, INVALID_REQUEST, LlmrunError
 from llmrun.runner.loading import Loaded
@@ -73,15 +74,21 @@ class Desk:
         return [event, *(Text(index, text) for index in range(n))]
 
     def _prepared(self, request: GenerateRequest, arrived: float) -> EngineRequest:
-        vocab, info = self._loaded.model.vocab, self._loaded.info
-        prompt = self._loaded.prompter.encode(request)
-        if len(prompt) >= info.ctx:
+        vocab, info, options = self._loaded.model.vocab, self._loaded.info, request.options
+        prompter = self._loaded.prompter
+        if request.template is not None:
+            prompter = Prompter(request.template, vocab)
+        prompt = prompter.encode(request)
+        # A model loaded with a larger context serves a request that wants a smaller one, and keeps to that.
+        ctx = info.ctx if options.ctx is None else min(options.ctx, info.ctx)
+        room = ctx - len(prompt)
+        if room <= 0:
             raise LlmrunError(
                 CONTEXT_LENGTH,
-                f"the prompt has {len(prompt)} tokens, but the context holds {info.ctx}"
+                f"the prompt has {len(prompt)} tokens, but the context holds {ctx}"
                 " and the answer needs room too",
                 prompt_tokens=len(prompt),
-                context=info.ctx,
+                context=ctx,
             )
         for token in request.logit_bias:
             if not 0 <= token < vocab.size:
@@ -94,7 +101,6 @@ class Desk:
             raw = request.prompt
             text = raw if isinstance(raw, str) else vocab.detokenize(prompt).decode("utf-8", "replace")
             self._echoes[request.id] = (text, request.n)
-        options = request.options
         seed = secrets.randbits(32) if options.seed is None else options.seed & 0xFFFFFFFF
         return EngineRequest(
             id=request.id,
@@ -103,7 +109,7 @@ class Desk:
             seed=seed,
             arrived=arrived,
             n=request.n,
-            max_tokens=options.max_tokens,
+            max_tokens=room if options.max_tokens is None else min(options.max_tokens, room),
             stop=tuple(stop for stop in options.stop if stop),
             logprobs=request.logprobs,
         )

@@ -35,6 +35,7 @@ from llmrun.types import (
     Message,
     Options,
     Started,
+    Stopped,
     Text,
     joined_text,
 )
@@ -157,6 +158,24 @@ def test_runner_prompt_longer_than_the_context_says_both_numbers(tiny: Path) -> 
         assert "256" in event.error.message
 
 
+def test_runner_request_that_wants_a_smaller_context_keeps_to_it(tiny: Path) -> None:
+    never_ends = {2: -1000.0, 4: -1000.0}
+    with _ready(tiny, ctx=256) as child:
+        small = Options(temperature=0, ctx=32)
+        child.send(
+            Submit(_raw("fits", (20,) * 10, options=small, logit_bias=never_ends)),
+            Submit(_raw("long", (20,) * 40, options=small)),
+        )
+        child.ended("fits", "long")
+        *_, stopped, last = child.events["fits"]
+        assert isinstance(stopped, Stopped)
+        assert isinstance(last, Finished)
+        assert (stopped.reason, last.usage.prompt, last.usage.completion) == ("length", 10, 22)
+        (event,) = child.events["long"]
+        assert isinstance(event, Failed)
+        assert event.error.details == {"prompt_tokens": 40, "context": 32}
+
+
 @pytest.mark.parametrize(
     ("changed", "field"),
     [({"logit_bias": {266: 1.0}}, "logit_bias"), ({"prompt": (266,)}, "prompt"), ({"prompt": ()}, "prompt")],
@@ -251,6 +270,25 @@ def test_runner_template_given_replaces_the_models_own(tiny: Path) -> None:
         started = child.events["a"][0]
         assert isinstance(started, Started)
         assert started.prompt_tokens <= 5
+
+
+def test_runner_template_of_a_request_is_for_it_alone(tiny: Path) -> None:
+    with _ready(tiny) as child:
+        own = {"template": "{{ messages[0].content }}"}
+        broken = {"template": "{% if %}"}
+        messages = (Message(role="user", content="abc"),)
+        for name, how in (("own", own), ("broken", broken), ("plain", {})):
+            child.send(
+                Submit(GenerateRequest(id=name, model="tiny", messages=messages, options=GREEDY, **how))
+            )
+        child.ended("own", "broken", "plain")
+        own_start, plain_start = child.events["own"][0], child.events["plain"][0]
+        assert isinstance(own_start, Started)
+        assert isinstance(plain_start, Started)
+        assert own_start.prompt_tokens <= 5 < plain_start.prompt_tokens
+        (event,) = child.events["broken"]
+        assert isinstance(event, Failed)
+        assert event.error.code == "template_error"
 
 
 def test_runner_native_prints_never_reach_the_frames(tiny: Path) -> None:
