@@ -51,6 +51,11 @@ def require_space(folder: Path, size: int) -> None:
         )
 
 
+def on_disk(folder: Path) -> int:
+    """Bytes that the files under `folder` take up. Files with holes take less than their length."""
+    return sum(path.stat().st_blocks * 512 for path in folder.rglob("*") if path.is_file())
+
+
 def sha256_of(path: Path, on_read: Callable[[int], None] | None = None) -> str:
     """The digest of a file; `on_read` gets the bytes read so far."""
     digest, done = hashlib.sha256(), 0

@@ -16,6 +16,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from pathlib import Path
+from typing import ClassVar, TypeVar
 from urllib.parse import urlsplit
 
 from llmrun.errors import INVALID_REQUEST, LlmrunError
@@ -28,8 +29,12 @@ _HUB_FILE = re.compile(rf"({_REPO})/((?:[A-Za-z0-9][A-Za-z0-9._+ -]*/)*[A-Za-z0-
 _PYPI = re.compile(r"([A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?)(?:==([A-Za-z0-9][A-Za-z0-9.!+_-]*))?")
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://(.*)", re.DOTALL)
 _HUB_HOSTS = ("hf.co/", "huggingface.co/")
-_NOT_BUILT = {"ms": "ModelScope", "ollama": "Ollama registries"}
-_LOOPBACK = ("127.0.0.1", "::1", "localhost")
+_OLLAMA_PART = r"[A-Za-z0-9_][A-Za-z0-9._-]{0,79}"
+_OLLAMA = re.compile(
+    rf"(?:([A-Za-z0-9.-]+\.[A-Za-z]+(?::\d{{1,5}})?|(?:localhost|[0-9.]+)(?::\d{{1,5}})?)/(?=[^/]+/))?"
+    rf"(?:({_OLLAMA_PART})/)?({_OLLAMA_PART})(?::({_OLLAMA_PART}))?"
+)
+LOOPBACK = ("127.0.0.1", "::1", "localhost")
 FORMS = "a name (smollm2:135m), hf.co/ORG/REPO[:QUANT], pypi://PACKAGE, https://…/x.gguf or ./x.gguf"
 
 
@@ -50,8 +55,10 @@ class NameRef:
 
 
 @dataclass(frozen=True)
-class HubRef:
-    """A GGUF repository on the Hugging Face Hub; at most one of `quant` and `file` is set."""
+class RepoRef:
+    """A repository of GGUF files, `ORG/NAME`, on some hub; at most one of `quant` and `file` is set."""
+
+    HUB: ClassVar[str]  # what its text starts with
 
     repo: str
     quant: str | None = None
@@ -59,8 +66,34 @@ class HubRef:
 
     def __str__(self) -> str:
         if self.file:
-            return f"hf.co/{self.repo}/{self.file}"
-        return f"hf.co/{self.repo}:{self.quant}" if self.quant else f"hf.co/{self.repo}"
+            return f"{self.HUB}{self.repo}/{self.file}"
+        return f"{self.HUB}{self.repo}:{self.quant}" if self.quant else f"{self.HUB}{self.repo}"
+
+
+class HubRef(RepoRef):
+    """On the Hugging Face Hub."""
+
+    HUB = "hf.co/"
+
+
+class ModelScopeRef(RepoRef):
+    HUB = "ms://"
+
+
+@dataclass(frozen=True)
+class OllamaRef:
+    """A model of an Ollama registry. `host` is empty for Ollama's own, `namespace` is `library` there for
+    models without an owner."""
+
+    host: str
+    namespace: str
+    model: str
+    tag: str
+
+    def __str__(self) -> str:
+        host = f"{self.host}/" if self.host else ""
+        owner = "" if self.namespace == "library" and not host else f"{self.namespace}/"
+        return f"ollama://{host}{owner}{self.model}:{self.tag}"
 
 
 @dataclass(frozen=True)
@@ -103,7 +136,7 @@ class FileRef:
         return Path(self.text).expanduser().absolute()
 
 
-Reference = NameRef | HubRef | PypiRef | UrlRef | FileRef
+Reference = NameRef | HubRef | ModelScopeRef | OllamaRef | PypiRef | UrlRef | FileRef
 
 
 def parse_reference(text: str) -> Reference:
@@ -145,20 +178,27 @@ def _with_scheme(text: str, scheme: str, rest: str) -> Reference:
         raise _refuse(text, "it is not PACKAGE or PACKAGE==VERSION")
     if scheme in ("https", "http"):
         return _url(text, scheme)
-    if scheme in _NOT_BUILT:
-        raise LlmrunError(
-            INVALID_REQUEST,
-            f"{text!r} cannot be used: {_NOT_BUILT[scheme]} are not built yet",
-            hint="use hf.co/ORG/REPO, https://…/x.gguf or a file on disk",
-        )
+    if scheme == "ms":
+        return _repository(text, rest, ModelScopeRef)
+    if scheme == "ollama":
+        if match := _OLLAMA.fullmatch(rest):
+            return OllamaRef(match[1] or "", match[2] or "library", match[3], match[4] or "latest")
+        raise _refuse(text, "it is not NAME, NAME:TAG, OWNER/NAME:TAG or HOST/OWNER/NAME:TAG")
     raise _refuse(text, f"{scheme}:// is not known")
 
 
 def _hub(text: str, rest: str) -> HubRef:
+    return _repository(text, rest, HubRef)
+
+
+_Hub = TypeVar("_Hub", bound=RepoRef)
+
+
+def _repository(text: str, rest: str, hub: type[_Hub]) -> _Hub:
     if match := _HUB_FILE.fullmatch(rest):
-        return HubRef(match[1], file=match[2])
+        return hub(match[1], file=match[2])
     if match := _HUB.fullmatch(rest):
-        return HubRef(match[1], match[2])
+        return hub(match[1], match[2])
     raise _refuse(text, "it is not ORG/REPO, ORG/REPO:QUANT or ORG/REPO/FILE.gguf")
 
 
@@ -172,7 +212,7 @@ def _url(text: str, scheme: str) -> Reference:
         return _hub_page(text, parts.path.strip("/"))
     if not host or " " in text or "@" in parts.netloc:
         raise _refuse(text, "it is not a plain URL (a password in it is not taken)")
-    if scheme == "http" and host not in _LOOPBACK:
+    if scheme == "http" and host not in LOOPBACK:
         raise _refuse(text, "what it sends could be changed on the way", f"use https://{text[7:]}")
     if not parts.path.lower().endswith(".gguf"):
         raise _refuse(text, "the path does not end in .gguf")

@@ -43,6 +43,10 @@ class Shelf:
         folder.mkdir(parents=True, exist_ok=True)
         return folder
 
+    def path(self, entry: FileEntry) -> Path:
+        """Where the file is."""
+        return self.models / entry.path
+
     def model(self, manifest: Manifest) -> StoredModel:
         return from_manifest(
             manifest, self.manifests.paths(manifest), in_place=not self.manifests.owned(manifest)
@@ -63,7 +67,7 @@ class Shelf:
         for file in fetched:
             place = folder / file.path.name
             file.path.replace(place)
-            entries.append(self.manifests.entry(place, file.sha256))
+            entries.append(self.manifests.entry(place, file.sha256, file.role))
         shutil.rmtree(staging)
         return tuple(entries)
 

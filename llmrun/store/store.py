@@ -22,7 +22,15 @@ from llmrun.store.model import StoredModel, from_files
 from llmrun.store.modelfile import Modelfile
 from llmrun.store.progress import Meter, PullProgress
 from llmrun.store.pull import Pull, Recipe
-from llmrun.store.reference import FileRef, HubRef, NameRef, Reference, parse_name, parse_reference
+from llmrun.store.reference import (
+    FileRef,
+    NameRef,
+    OllamaRef,
+    Reference,
+    RepoRef,
+    parse_name,
+    parse_reference,
+)
 from llmrun.store.shelf import Shelf
 from llmrun.store.transports.local import files_of
 
@@ -221,7 +229,7 @@ class Store:
             return self._find(reference.hub) if reference.hub else None
         text = str(reference).lower()
         found = [m for m in manifests.all() if text in (m.reference.lower(), m.source.lower())]
-        if not found and isinstance(reference, HubRef) and not (reference.quant or reference.file):
+        if not found and isinstance(reference, RepoRef) and not (reference.quant or reference.file):
             found = [m for m in manifests.all() if m.source.lower().startswith((f"{text}:", f"{text}/"))]
         return max(found, key=lambda m: m.created, default=None)
 
@@ -241,5 +249,5 @@ class Store:
 
 
 def _may_change(recipe: Recipe) -> bool:
-    """Whether its source may have other bytes tomorrow: a file on the Hub that no digest pins."""
-    return recipe.modelfile.sha256 is None and isinstance(recipe.modelfile.sources[0], HubRef)
+    """Whether its source may have other bytes tomorrow: a file of a hub that no digest pins."""
+    return recipe.modelfile.sha256 is None and isinstance(recipe.modelfile.sources[0], RepoRef | OllamaRef)

@@ -7,9 +7,10 @@ this machine, those that come with the HTTP library, and those that `SSL_CERT_FI
 
 from __future__ import annotations
 
+import asyncio
 import os
 import ssl
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from datetime import datetime, timezone
 from email.utils import parsedate_to_datetime
@@ -19,12 +20,14 @@ from urllib.parse import urlsplit
 
 from llmrun import __version__
 from llmrun.errors import DOWNLOAD, NOT_FOUND, LlmrunError
+from llmrun.store.reference import LOOPBACK
 
 if TYPE_CHECKING:
     import httpx
 
 FIRST_PAUSE, LONGEST_PAUSE = 0.5, 30.0  # seconds
 CONNECT_TIMEOUT, READ_TIMEOUT = 10.0, 60.0  # seconds
+_TRIES = 3  # of a small document
 LONGEST_ANSWER = 16 << 20  # bytes of a listing or a manifest
 DENIED = "check the link, and whether it needs a login"
 USER_AGENT = {"User-Agent": f"llmrun/{__version__}"}
@@ -115,6 +118,12 @@ def wording(url: str) -> Iterator[None]:
         raise LlmrunError(DOWNLOAD, f"{shown(url)} could not be fetched: {error}") from error
 
 
+def base_url(host: str) -> str:
+    """The URL of `host`, which may carry a port: plain HTTP is for this machine only."""
+    scheme = "http" if host.partition(":")[0] in LOOPBACK else "https"
+    return f"{scheme}://{host}"
+
+
 def same_origin(one: str, other: str) -> bool:
     """Whether two URLs have scheme, host and port in common, so that one's headers may go to the other."""
     a, b = urlsplit(one), urlsplit(other)
@@ -165,3 +174,41 @@ def gave_up(url: str, failure: Again, hint: str) -> LlmrunError:
     elif failure.busy:
         hint += "; the server asks for fewer requests, so wait a little, or log in if it knows logins"
     return LlmrunError(DOWNLOAD, f"{shown(url)} could not be fetched: {why}", hint=hint)
+
+
+def read(url: str, headers: Mapping[str, str], *, denied: str = DENIED, limit: int = LONGEST_ANSWER) -> bytes:
+    """The small document at `url`; blocks. DOWNLOAD or NOT_FOUND where it cannot be had, also where it is
+    longer than `limit` bytes. Headers are not sent on to another host."""
+    return asyncio.run(_read(url, {**USER_AGENT, **headers}, denied, limit))
+
+
+async def _read(url: str, headers: dict[str, str], denied: str, limit: int) -> bytes:
+    tried = 0
+    async with client() as connection:
+        while True:
+            answer = await _answer(connection, url, headers, denied, limit)
+            if isinstance(answer, bytes):
+                return answer
+            tried += 1
+            if tried == _TRIES:
+                hint = "check the connection, then try again"
+                raise gave_up(url, answer, hint) from answer.__cause__
+            await asyncio.sleep(FIRST_PAUSE * 2**tried if answer.pause is None else answer.pause)
+
+
+async def _answer(
+    connection: httpx.AsyncClient, url: str, headers: dict[str, str], denied: str, limit: int
+) -> bytes | Again:
+    try:
+        with wording(url):
+            async with connection.stream("GET", url, headers=headers) as response:
+                if response.status_code != 200:
+                    raise refusal(response, url, denied)
+                body = bytearray()
+                async for block in response.aiter_bytes():
+                    body += block
+                    if len(body) > limit:
+                        raise LlmrunError(DOWNLOAD, f"{shown(url)} sent more than {limit} bytes", hint="")
+                return bytes(body)
+    except Again as failure:
+        return failure

@@ -1,4 +1,4 @@
-"""A real HTTP server that plays a file host and the Hub, and misbehaves as told.
+"""A real HTTP server that plays a file host, both hubs and an Ollama registry, and misbehaves as told.
 
 Files are served with ranges, `If-Range` and ETags. `faults[path]` holds what goes wrong with the next
 requests of that path, one each; after that it is served well. `requests` records what was asked and how many
@@ -82,6 +82,49 @@ class Host:
             self.redirects[f"/{repo}/resolve/main/{name}"] = headers
         listing = {"id": repo, "sha": COMMIT, "siblings": siblings}
         self.files[f"/api/models/{repo}"] = json.dumps(listing).encode()
+
+    def put_modelscope(self, repo: str, files: dict[str, bytes]) -> None:
+        """Play a ModelScope repository: its listing, and its files behind the redirect to another host."""
+        entries = [{"Path": "docs", "Name": "docs", "Type": "tree", "Size": 0, "Sha256": ""}]
+        for name, body in files.items():
+            sha256 = hashlib.sha256(body).hexdigest()
+            self.put(f"/oss/{sha256}", body)
+            entries.append(
+                {
+                    "Path": name,
+                    "Name": name.rpartition("/")[2],
+                    "Type": "blob",
+                    "Size": len(body),
+                    "Sha256": sha256,
+                }
+            )
+            location = self.url(f"/oss/{sha256}").replace("127.0.0.1", "localhost")
+            self.redirects[f"/models/{repo}/resolve/master/{name}"] = {"Location": location}
+        listing = {"Code": 200, "Data": {"Files": entries}, "Message": "success", "Success": True}
+        self.files[f"/api/v1/models/{repo}/repo/files"] = json.dumps(listing).encode()
+
+    def put_ollama(self, name: str, tag: str, layers: dict[str, bytes], *, sums: int = 0) -> None:
+        """Play an Ollama registry: `name` is OWNER/MODEL, `layers` by their kind; with `sums`, it knows the
+        sums of parts of that many bytes."""
+        entries = []
+        for kind, body in layers.items():
+            sha256 = hashlib.sha256(body).hexdigest()
+            blob = f"/v2/{name}/blobs/sha256:{sha256}"
+            self.put(blob, body)
+            media = f"application/vnd.ollama.image.{kind}"
+            entries.append({"mediaType": media, "digest": f"sha256:{sha256}", "size": len(body)})
+            if sums:
+                parts = [(at, body[at : at + sums]) for at in range(0, len(body), sums)]
+                lines = [
+                    f"sha256:{hashlib.sha256(part).hexdigest()} {at}-{at + len(part) - 1}"
+                    for at, part in parts
+                ]
+                self.files[f"/v2/{name}/chunksums/sha256:{sha256}"] = "\n".join(lines).encode()
+        self.put_manifest(name, tag, entries)
+
+    def put_manifest(self, name: str, tag: str, layers: list[dict[str, object]]) -> None:
+        manifest = {"schemaVersion": 2, "config": {"digest": "sha256:" + "0" * 64}, "layers": layers}
+        self.files[f"/v2/{name}/manifests/{tag}"] = json.dumps(manifest).encode()
 
     def gets(self, path: str) -> list[Seen]:
         return [seen for seen in self.requests if seen.method == "GET" and seen.path == path]

@@ -120,6 +120,66 @@ def test_pull_shards_interrupted_between_two_go_on_with_the_second(
     assert [seen.path for seen in hub.requests if "resolve" in seen.path] == [second]
 
 
+def test_pull_projector_comes_with_every_quant_and_is_fetched_once(
+    hub: Host, pull: Pull, store: Store, paths: Paths, tmp_path: Path
+) -> None:
+    projector = gguf_bytes(tmp_path, architecture="clip")
+    four, eight = gguf_bytes(tmp_path, seed=4), gguf_bytes(tmp_path, seed=8)
+    files = {"M-Q4_0.gguf": four, "M-Q8_0.gguf": eight, "mmproj-M-f16.gguf": projector}
+    hub.put_repository(REPO, {**files, "mmproj-M-f32.gguf": projector + b"more"})
+    first, second = pull(f"hf.co/{REPO}:Q4_0"), pull(f"hf.co/{REPO}:Q8_0")
+    assert [path.name for path in first.files] == ["M-Q4_0.gguf", "mmproj-M-f16.gguf"]
+    assert first.projector == second.projector == first.files[1]
+    assert first.size == len(four) + len(projector)
+    assert first.parameters == 1024
+    assert hub.sent(f"/cdn/{sha256(projector)}") == len(projector)
+    assert store.remove(first.name).freed == len(four)
+    assert not store.resolve(second.name).missing
+    assert store.remove(second.name).freed == len(eight) + len(projector)
+    assert files_under(paths.models / "files") == []
+
+
+def test_pull_model_without_its_projector_is_missing(
+    hub: Host, pull: Pull, store: Store, tmp_path: Path
+) -> None:
+    hub.put_repository(
+        REPO,
+        {
+            "M-Q4_0.gguf": gguf_bytes(tmp_path),
+            "mmproj-F16.gguf": gguf_bytes(tmp_path, architecture="clip"),
+        },
+    )
+    found = pull(f"hf.co/{REPO}")
+    found.files[1].unlink()
+    assert [model.missing for model in store.list()] == [True]
+    assert pull(f"hf.co/{REPO}") == found
+
+
+def test_pull_projector_that_is_none_is_refused_and_not_kept(
+    hub: Host, pull: Pull, paths: Paths, tmp_path: Path
+) -> None:
+    hub.put_repository(
+        REPO, {"M-Q4_0.gguf": gguf_bytes(tmp_path), "mmproj-F16.gguf": gguf_bytes(tmp_path, seed=1)}
+    )
+    with pytest.raises(LlmrunError, match="is no projector"):
+        pull(f"hf.co/{REPO}")
+    assert left_over(paths) == []
+    assert files_under(paths.models / "files") == []
+
+
+def test_pull_weights_in_the_hubs_cache_without_their_projector_are_not_copied(
+    hub: Host, pull: Pull, paths: Paths, model: bytes, tmp_path: Path
+) -> None:
+    projector = gguf_bytes(tmp_path, architecture="clip")
+    hub.put_repository(REPO, {"M-Q8_0.gguf": model, "mmproj-F16.gguf": projector})
+    cached = Path(hf_hub_download(REPO, "M-Q8_0.gguf", endpoint=hub.address))
+    hub.requests.clear()
+    found = pull(f"hf.co/{REPO}")
+    assert (found.path, found.in_place) == (cached, True)
+    assert hub.sent(f"/cdn/{sha256(model)}") == 0
+    assert [Path(path).name for path in files_under(paths.models / "files")] == ["mmproj-F16.gguf"]
+
+
 @pytest.fixture
 def sources(
     hub: Host, catalogue: Path, model: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -212,7 +272,7 @@ def test_pull_full_disk_ends_it_without_trying_further_sources(
     def full(folder: Path, size: int) -> None:
         raise LlmrunError(DISK, f"{size} needed in {folder}")
 
-    monkeypatch.setattr("llmrun.store.pull.require_space", full)
+    monkeypatch.setattr("llmrun.store.gather.require_space", full)
     with pytest.raises(LlmrunError) as caught:
         pull("tiny")
     assert caught.value.kind is DISK

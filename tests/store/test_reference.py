@@ -8,7 +8,9 @@ from llmrun.errors import INVALID_REQUEST, LlmrunError
 from llmrun.store.reference import (
     FileRef,
     HubRef,
+    ModelScopeRef,
     NameRef,
+    OllamaRef,
     PypiRef,
     Reference,
     UrlRef,
@@ -92,11 +94,41 @@ def test_parse_reference_anything_else_is_refused_and_quoted(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "service"), [("ms://org/repo:Q4_0", "ModelScope"), ("ollama://llama3", "Ollama")]
+    ("text", "reference"),
+    [
+        ("ms://Org/Repo-GGUF:Q4_0", ModelScopeRef("Org/Repo-GGUF", "Q4_0")),
+        ("ms://Org/Repo/a/x.gguf", ModelScopeRef("Org/Repo", file="a/x.gguf")),
+        ("ollama://llama3.2", OllamaRef("", "library", "llama3.2", "latest")),
+        ("ollama://llama3.2:1b-instruct-q4_0", OllamaRef("", "library", "llama3.2", "1b-instruct-q4_0")),
+        ("ollama://owner/model:tag", OllamaRef("", "owner", "model", "tag")),
+        ("ollama://hf.co/org/repo:Q4_0", OllamaRef("hf.co", "org", "repo", "Q4_0")),
+        ("ollama://127.0.0.1:5000/o/m:t", OllamaRef("127.0.0.1:5000", "o", "m", "t")),
+        ("ollama://reg.example:5000/library/m", OllamaRef("reg.example:5000", "library", "m", "latest")),
+    ],
 )
-def test_parse_reference_source_not_built_yet_is_refused_by_name(text: str, service: str) -> None:
-    with pytest.raises(LlmrunError, match=f"{service}.* not built yet"):
+def test_parse_reference_of_a_hub_reads_its_parts_and_writes_them_back(
+    text: str, reference: Reference
+) -> None:
+    assert parse_reference(text) == reference
+    assert parse_reference(str(reference)) == reference
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "ms://org",
+        "ms://../x",
+        "ollama://",
+        "ollama://a/b/c/d",
+        "ollama://../x",
+        "ollama://a:b:c",
+        "ollama://a/../b",
+    ],
+)
+def test_parse_reference_of_a_hub_that_is_none_is_refused(text: str) -> None:
+    with pytest.raises(LlmrunError) as caught:
         parse_reference(text)
+    assert caught.value.kind is INVALID_REQUEST
 
 
 def test_parse_reference_capitals_in_a_name_hint_at_lower_case() -> None:

@@ -2,8 +2,17 @@
 
 from __future__ import annotations
 
-from llmrun.store.reference import FileRef, HubRef, NameRef, PypiRef, Reference, UrlRef
-from llmrun.store.transports import hf, https, local, pypi
+from llmrun.store.reference import (
+    FileRef,
+    HubRef,
+    ModelScopeRef,
+    NameRef,
+    OllamaRef,
+    PypiRef,
+    Reference,
+    UrlRef,
+)
+from llmrun.store.transports import hf, https, local, modelscope, ollama, pypi
 from llmrun.store.transports.base import Fetched, Offer, RemoteFile
 
 __all__ = ["Fetched", "Offer", "RemoteFile", "offer_of"]
@@ -14,6 +23,10 @@ def offer_of(reference: Reference) -> Offer:
     match reference:
         case HubRef():
             return hf.offer(reference)
+        case ModelScopeRef():
+            return modelscope.offer(reference)
+        case OllamaRef():
+            return ollama.offer(reference)
         case UrlRef():
             return https.offer(reference)
         case PypiRef():

@@ -12,17 +12,15 @@ from __future__ import annotations
 import os
 import re
 import time
-from dataclasses import dataclass
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from llmrun.errors import DOWNLOAD, NOT_FOUND, LlmrunError
 from llmrun.store import web
 from llmrun.store.download import Wanted
-from llmrun.store.quants import choose, shard_siblings, split_label, weights_in
 from llmrun.store.reference import HubRef
-from llmrun.store.transports.base import Offer, RemoteFile
-from llmrun.store.transports.https import fetch_all
+from llmrun.store.transports.base import Offer
+from llmrun.store.transports.repository import Listed, offer_from
 
 if TYPE_CHECKING:
     from huggingface_hub import ModelInfo
@@ -34,19 +32,10 @@ class _Unreachable(Exception):
     """The Hub gave no answer; what is in its cache may still do."""
 
 
-@dataclass(frozen=True)
-class _File:
-    """One file of the repository. `here`: where the cache holds it."""
-
-    size: int | None
-    sha256: str | None
-    here: Path | None
-
-
 def offer(reference: HubRef) -> Offer:
     repo = reference.repo
     try:
-        return _choose(reference, _on_hub(repo), "")
+        return offer_from(reference, _on_hub(repo), _pattern(repo))
     except _Unreachable as problem:
         cached = _in_cache(repo)
         if not cached:
@@ -55,49 +44,10 @@ def offer(reference: HubRef) -> Offer:
                 f"{problem}, and its cache does not hold {repo}",
                 hint="check the connection (HF_ENDPOINT names a mirror), then pull again",
             ) from problem.__cause__
-        return _choose(reference, cached, f"{problem}, so its cache is used: ")
+        return offer_from(reference, cached, _pattern(repo), f"{problem}, so its cache is used: ")
 
 
-def _choose(reference: HubRef, files: dict[str, _File], note: str) -> Offer:
-    """The offer of the file that was named, or of the quant that was named or is best."""
-    repo, label = reference.repo, ""
-    vendor, _, title = repo.partition("/")
-    if reference.file:
-        paths, why = _named(repo, reference.file, files), f"{reference.file} as asked"
-        model, quant = split_label(paths[0])
-    else:
-        sizes = {path: file.size for path, file in files.items()}
-        weights, why = choose(repo, weights_in(sizes), reference.quant)
-        paths, label = weights.files, weights.label
-        model, quant = re.sub(r"(?i)[-._]gguf$", "", title), label
-    remote = tuple(
-        RemoteFile(PurePosixPath(path).name, files[path].size, files[path].sha256, _url(repo, path))
-        for path in paths
-    )
-    here = tuple(path for name in paths if (path := files[name].here))
-    return Offer(
-        source=str(HubRef(repo, label) if label else HubRef(repo, file=paths[0])),
-        files=remote,
-        name=f"{model}:{quant}" if quant else model,
-        fetch=lambda folder, meter: fetch_all(remote, folder, meter, _pattern(repo)),
-        vendor=vendor,
-        why=note + why if note or not (reference.quant or reference.file) else "",
-        here=here if len(here) == len(paths) else (),
-    )
-
-
-def _named(repo: str, name: str, files: dict[str, _File]) -> tuple[str, ...]:
-    """The file `name` with its shards; letter case is forgiven, since publishers rename."""
-    by_lower = {path.lower(): path for path in files}
-    paths = shard_siblings(by_lower.get(name.lower(), name))
-    for path in paths:
-        if path not in files:
-            there = ", ".join(path for path in files if path.lower().endswith(".gguf")) or "none"
-            raise LlmrunError(NOT_FOUND, f"{repo} has no file {path}", hint=f"its GGUF files: {there}")
-    return paths
-
-
-def _on_hub(repo: str) -> dict[str, _File]:
+def _on_hub(repo: str) -> dict[str, Listed]:
     """The repository's files as the Hub lists them."""
     info = _ask(repo)
     files = {}
@@ -105,7 +55,7 @@ def _on_hub(repo: str) -> dict[str, _File]:
         size = sibling.lfs.size if sibling.lfs else sibling.size
         sha256 = sibling.lfs.sha256 if sibling.lfs else None
         here = _cached(repo, sibling.rfilename, info.sha, size, sha256)
-        files[sibling.rfilename] = _File(size, sha256, here)
+        files[sibling.rfilename] = Listed(_url(repo, sibling.rfilename), size, sha256, here)
     return files
 
 
@@ -158,7 +108,7 @@ def _cached(repo: str, path: str, commit: str | None, size: int | None, sha256: 
     return None
 
 
-def _in_cache(repo: str) -> dict[str, _File]:
+def _in_cache(repo: str) -> dict[str, Listed]:
     """The repository's GGUF files that the cache holds, of the revision it saw last."""
     from huggingface_hub import constants
     from huggingface_hub.file_download import repo_folder_name
@@ -173,7 +123,7 @@ def _in_cache(repo: str) -> dict[str, _File]:
         if path.is_file():
             blob = path.resolve().name  # blobs of weights are named by their SHA-256
             sha256 = blob if _SHA256.fullmatch(blob) else None
-            files[path.relative_to(snapshot).as_posix()] = _File(path.stat().st_size, sha256, path)
+            files[path.relative_to(snapshot).as_posix()] = Listed("", path.stat().st_size, sha256, path)
     return files
 
 

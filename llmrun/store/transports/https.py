@@ -27,7 +27,7 @@ def offer(reference: UrlRef) -> Offer:
         source=str(reference),
         files=files,
         name=f"{model}:{quant}" if quant else model,
-        fetch=lambda into, meter: fetch_all(files, into, meter, Wanted("")),
+        fetch=lambda missing, into, meter: fetch_all(missing, into, meter, Wanted("")),
         vendor=parts.hostname or "",
     )
 
@@ -40,6 +40,6 @@ def fetch_all(
     for file in files:
         target = folder / file.name
         wanted = replace(pattern, url=file.url, size=file.size, sha256=file.sha256)
-        fetched.append(Fetched(target, download(wanted, target, meter)))
+        fetched.append(Fetched(target, download(wanted, target, meter), file.role))
         meter.file_done(target.stat().st_size)
     return tuple(fetched)

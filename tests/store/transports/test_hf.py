@@ -27,7 +27,6 @@ def repository(hub: Host) -> Host:
             "README.md": b"hi",
             "M-Q4_K_M.gguf": SMALL,
             "M-Q8_0.gguf": LARGE,
-            "mmproj-F16.gguf": b"GGUF",
             **SHARDS,
         },
     )
@@ -40,7 +39,11 @@ def offer(quant: str | None = None, file: str | None = None) -> Offer:
 
 def fetch(quant: str, folder: Path) -> list[bytes]:
     chosen = offer(quant)
-    return [file.path.read_bytes() for file in chosen.fetch(folder, Meter(None))]
+    return [file.path.read_bytes() for file in chosen.fetch(chosen.files, folder, Meter(None))]
+
+
+def here(chosen: Offer) -> tuple[Path | None, ...]:
+    return tuple(file.here for file in chosen.files)
 
 
 @pytest.mark.usefixtures("repository")
@@ -51,7 +54,7 @@ def test_offer_names_file_size_and_digest_of_the_quant() -> None:
         ("M-Q4_K_M.gguf", len(SMALL), sha256(SMALL))
     ]
     assert (chosen.name, chosen.vendor, chosen.why) == ("Model:Q4_K_M", "Org", "")
-    assert chosen.here == ()
+    assert here(chosen) == (None,)
 
 
 @pytest.mark.usefixtures("repository")
@@ -111,7 +114,7 @@ def test_fetch_gated_file_says_where_to_accept(repository: Host, tmp_path: Path)
     chosen = offer("Q4_K_M")
     repository.faults["/Org/Model-GGUF/resolve/main/M-Q4_K_M.gguf"].append(Fault(status=403))
     with pytest.raises(LlmrunError, match="403") as caught:
-        chosen.fetch(tmp_path, Meter(None))
+        chosen.fetch(chosen.files, tmp_path, Meter(None))
     assert "https://hf.co/Org/Model-GGUF" in caught.value.hint
 
 
@@ -139,14 +142,14 @@ def cache(quant: str) -> Path:
 @pytest.mark.usefixtures("repository")
 def test_offer_file_in_the_shared_cache_is_used_there() -> None:
     path = cache("Q4_K_M")
-    assert offer("Q4_K_M").here == (path,)
-    assert offer("Q8_0").here == ()
+    assert here(offer("Q4_K_M")) == (path,)
+    assert here(offer("Q8_0")) == (None,)
 
 
 def test_offer_file_that_changed_on_the_hub_is_not_taken_from_the_cache(repository: Host) -> None:
     cache("Q4_K_M")
     repository.put_repository("Org/Model-GGUF", {"M-Q4_K_M.gguf": SMALL + b"new"})
-    assert offer("Q4_K_M").here == ()
+    assert here(offer("Q4_K_M")) == (None,)
 
 
 @pytest.mark.parametrize("failure", ["offline", "429", "unreachable"])
@@ -161,7 +164,7 @@ def test_offer_silent_hub_leaves_the_cache_and_says_so(
     else:
         monkeypatch.setenv("HF_ENDPOINT", "http://127.0.0.1:1")
     chosen = offer()
-    assert chosen.here == (path,)
+    assert here(chosen) == (path,)
     assert chosen.files[0].sha256 == sha256(SMALL)
     assert "its cache is used: Q4_K_M" in chosen.why
 

@@ -30,15 +30,15 @@ def test_fetch_all_shards_of_the_one_named(host: Host, tmp_path: Path) -> None:
         host.put(f"/m/X-Q8_0-0000{number}-of-00002.gguf", BODY + bytes([number]))
     chosen = https.offer(UrlRef(host.url("/m/X-Q8_0-00002-of-00002.gguf")))
     assert chosen.name == "X:Q8_0"
-    fetched = chosen.fetch(tmp_path, Meter(None))
+    fetched = chosen.fetch(chosen.files, tmp_path, Meter(None))
     assert [file.path.read_bytes() for file in fetched] == [BODY + b"\1", BODY + b"\2"]
 
 
 def test_fetch_file_finished_before_is_not_fetched_again(host: Host, tmp_path: Path) -> None:
     host.put("/x.gguf", BODY)
     chosen = https.offer(UrlRef(host.url("/x.gguf")))
-    first = chosen.fetch(tmp_path, Meter(None))
-    assert chosen.fetch(tmp_path, Meter(None)) == first
+    first = chosen.fetch(chosen.files, tmp_path, Meter(None))
+    assert chosen.fetch(chosen.files, tmp_path, Meter(None)) == first
     assert len(host.gets("/x.gguf")) == 1
 
 

@@ -13,7 +13,7 @@ def test_offer_file_is_here(tmp_path: Path) -> None:
     path = tmp_path / "模型 🦙-Q4_0.gguf"
     path.write_bytes(b"GGUF")
     chosen = local.offer(FileRef(str(path)))
-    assert chosen.here == (path,)
+    assert chosen.files[0].here == path
     assert chosen.size == 4
     assert chosen.name == "模型 🦙:Q4_0"
 
@@ -21,14 +21,14 @@ def test_offer_file_is_here(tmp_path: Path) -> None:
 def test_offer_home_is_expanded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))
     (tmp_path / "x.gguf").write_bytes(b"GGUF")
-    assert local.offer(FileRef("~/x.gguf")).here == (tmp_path / "x.gguf",)
+    assert local.offer(FileRef("~/x.gguf")).files[0].here == tmp_path / "x.gguf"
 
 
 def test_offer_shards_are_found_from_any_of_them(tmp_path: Path) -> None:
     paths = [tmp_path / f"x-0000{number}-of-00002.gguf" for number in (1, 2)]
     for path in paths:
         path.write_bytes(b"GGUF")
-    assert local.offer(FileRef(str(paths[1]))).here == tuple(paths)
+    assert [file.here for file in local.offer(FileRef(str(paths[1]))).files] == paths
 
 
 @pytest.mark.parametrize(

