@@ -16,7 +16,10 @@ from llmrun.api.control import control_routes
 from llmrun.api.guard import Guard
 from llmrun.api.inflight import InFlight
 from llmrun.api.metrics import Metrics
-from llmrun.api.openai.errors import error_body
+from llmrun.api.ollama import lines as ollama
+from llmrun.api.ollama.model_routes import ollama_model_routes
+from llmrun.api.ollama.routes import ollama_routes
+from llmrun.api.openai import errors as openai
 from llmrun.api.openai.routes import openai_routes
 from llmrun.api.pages import describe, page_routes
 from llmrun.api.ports import Service
@@ -41,13 +44,25 @@ def create_app(
         title="llmrun", version=llmrun.__version__, docs_url=None, redoc_url=None, redirect_slashes=False
     )
     app.include_router(openai_routes(service, in_flight))
+    app.include_router(ollama_routes(service, in_flight))
+    app.include_router(ollama_model_routes(service, in_flight))
     app.include_router(control_routes(service, metrics, on_shutdown))
     app.include_router(page_routes(app))
     app.add_exception_handler(HTTPException, _no_route)
-    app.add_middleware(Boundary, guard=Guard(settings), metrics=metrics, error_body=error_body)
+    app.add_middleware(Boundary, guard=Guard(settings), metrics=metrics, error_body=_error_body)
     described = describe(app)
     app.openapi = lambda: described  # type: ignore[method-assign]
     return app
+
+
+_ERROR_BODIES = {"/api/": ollama.error_body}
+"""By the start of the path; every other path's errors have OpenAI's shape."""
+
+
+def _error_body(path: str, error: LlmrunError) -> dict[str, object]:
+    """The error in the shape of the dialect that `path` belongs to."""
+    shapes = (shape for start, shape in _ERROR_BODIES.items() if path.startswith(start))
+    return next(shapes, openai.error_body)(error)
 
 
 async def _no_route(request: Request, error: Exception) -> Response:

@@ -1,7 +1,8 @@
 """A request's bytes in, a JSON object out; whatever is wrong with the bytes is said in words.
 
 Knows nothing of fields. Only `application/json` is read: what a page of another site can send without
-asking first (a form, `text/plain`, no type at all) must not run a model.
+asking first (a form, `text/plain`, no type at all) must not run a model. Some dialects also read what
+`curl -d` sends, which is JSON called a form, where no browser can have sent it.
 """
 
 from __future__ import annotations
@@ -13,6 +14,9 @@ from llmrun.errors import INVALID_REQUEST, TOO_LARGE, UNSUPPORTED_MEDIA, LlmrunE
 
 MAX_BODY = 16 * 1024 * 1024
 """Bytes. Four times the text of a million-token context; bodies carry no media."""
+
+_CURL_TYPES = ("", "application/x-www-form-urlencoded")
+_BROWSER_HEADERS = ("origin", "sec-fetch-site", "referer")
 
 
 def check_media_type(content_type: str, content_encoding: str) -> None:
@@ -51,13 +55,18 @@ def decode_object(raw: bytes) -> dict[str, object]:
     return value
 
 
-async def read_object(request: Request) -> dict[str, object]:
+async def read_object(request: Request, *, from_curl: bool = False) -> dict[str, object]:
     """The JSON object in the request's body, of at most `MAX_BODY` bytes.
+
+    from_curl  JSON that `curl -d` sent without naming its type is read as well
 
     Raises starlette's ClientDisconnect where the client leaves before all of it came.
     """
     headers = request.headers
-    check_media_type(headers.get("content-type", ""), headers.get("content-encoding", ""))
+    content_type = headers.get("content-type", "")
+    if from_curl and content_type in _CURL_TYPES and not any(name in headers for name in _BROWSER_HEADERS):
+        content_type = "application/json"
+    check_media_type(content_type, headers.get("content-encoding", ""))
     announced = headers.get("content-length", "")
     if announced.isdecimal() and int(announced) > MAX_BODY:
         raise _too_large()

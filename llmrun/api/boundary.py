@@ -37,14 +37,14 @@ def as_known(error: Exception, request_id: str) -> LlmrunError:
 
 
 class Boundary:
-    """ASGI middleware. `error_body` is the dialect's shape of an error."""
+    """ASGI middleware. `error_body` gives an error the shape of the path's dialect."""
 
     def __init__(
         self,
         app: ASGIApp,
         guard: Guard,
         metrics: Metrics,
-        error_body: Callable[[LlmrunError], dict[str, object]],
+        error_body: Callable[[str, LlmrunError], dict[str, object]],
     ) -> None:
         self._app = app
         self._guard = guard
@@ -81,7 +81,7 @@ class Boundary:
         except Exception as error:
             if began:  # the connection is cut, which is all that is left to say
                 raise
-            await self._response(as_known(error, request_id))(scope, receive, send_named)
+            await self._response(scope["path"], as_known(error, request_id))(scope, receive, send_named)
 
     def _cors(self, headers: Headers) -> dict[str, str]:
         origin = headers.get("origin")
@@ -93,7 +93,7 @@ class Boundary:
             "vary": "origin",
         }
 
-    def _response(self, error: LlmrunError) -> Response:
+    def _response(self, path: str, error: LlmrunError) -> Response:
         headers = {}
         if error.kind.status == 503:
             headers["retry-after"] = str(math.ceil(error.details.get("retry_after", RETRY_AFTER)))
@@ -101,7 +101,7 @@ class Boundary:
             headers["www-authenticate"] = "Bearer"
         elif allow := error.details.get("allow"):
             headers["allow"] = allow
-        body = msgspec.json.encode(self._error_body(error))
+        body = msgspec.json.encode(self._error_body(path, error))
         return Response(body, error.kind.status, headers, "application/json")
 
 
@@ -112,7 +112,7 @@ def _is_preflight(scope: Scope, headers: Headers) -> bool:
 def _preflight(headers: Headers) -> Response:
     """The answer for an origin that passed the guard. Clients send headers of their own: all are allowed."""
     allowed = {
-        "access-control-allow-methods": "GET, POST",
+        "access-control-allow-methods": "GET, POST, DELETE",
         "access-control-allow-headers": headers.get("access-control-request-headers", ""),
         "access-control-allow-private-network": "true",
         "access-control-max-age": "600",

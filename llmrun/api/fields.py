@@ -13,16 +13,25 @@ import msgspec
 from pydantic.fields import FieldInfo
 
 from llmrun.api.control import ShutdownBody, StopBody
+from llmrun.api.ollama.bodies import GenerateBody, OllamaChatBody
+from llmrun.api.ollama.model_bodies import CopyBody, DeleteBody, PullBody, ShowBody
 from llmrun.api.openai.bodies import ChatBody, CompletionBody
 from llmrun.api.schema import Body, Ignored, Refused
 
 BODIES: dict[str, type[Body]] = {
     "/v1/chat/completions": ChatBody,
     "/v1/completions": CompletionBody,
+    "/api/generate": GenerateBody,
+    "/api/chat": OllamaChatBody,
+    "/api/show": ShowBody,
+    "/api/pull": PullBody,
+    "/api/copy": CopyBody,
+    "/api/delete": DeleteBody,
     "/llmrun/stop": StopBody,
     "/llmrun/shutdown": ShutdownBody,
 }
-"""By route; all are POST."""
+"""By route; all are POST but those in `DELETES`."""
+DELETES = frozenset({"/api/delete"})
 
 
 @dataclass(frozen=True)
@@ -74,7 +83,8 @@ def markdown() -> str:
 
 
 def _table(route: str, body: type[Body]) -> str:
-    lines = [f"### POST {route}", "", "| field | | |", "| --- | --- | --- |"]
+    method = "DELETE" if route in DELETES else "POST"
+    lines = [f"### {method} {route}", "", "| field | | |", "| --- | --- | --- |"]
     lines += [f"| `{row.field}` | {row.verdict} | {row.note} |" for row in rows(body)]
     return "\n".join(lines)
 

@@ -24,6 +24,7 @@ llmrun {llmrun.__version__} is running.
   /docs                  the HTTP reference; /openapi.json for programs
   /v1/chat/completions   OpenAI's chat completions; set a client's base_url to /v1
   /v1/models             the models on this machine
+  /api/tags              the same as Ollama lists them; set OLLAMA_HOST to this address
   /health  /metrics      for probes
 """
 _STYLE = (
@@ -40,6 +41,7 @@ def page_routes(app: FastAPI) -> APIRouter:
     router = APIRouter(tags=["pages"])
 
     @router.get("/")
+    @router.head("/", include_in_schema=False)
     async def front() -> Response:
         """What this is and where things are."""
         return PlainTextResponse(_FRONT)

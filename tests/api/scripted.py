@@ -5,12 +5,12 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field, replace
 
 from llmrun.daemon.counters import Counters
 from llmrun.daemon.pool import LoadedModel
 from llmrun.errors import UNKNOWN_MODEL, LlmrunError
+from llmrun.store import PullProgress, Removed, StoredModel
 from llmrun.types import (
     Event,
     Finished,
@@ -24,9 +24,6 @@ from llmrun.types import (
     TopLogprob,
     Usage,
 )
-
-if TYPE_CHECKING:
-    from llmrun.store import StoredModel
 
 TIMINGS = Timings(queue_ms=1.0, prefill_ms=20.0, decode_ms=30.0, ttft_ms=21.0, itl_ms=15.0)
 MODEL = "tiny:1m"
@@ -55,6 +52,16 @@ async def hello(request: GenerateRequest) -> AsyncGenerator[Event, None]:
         yield event
 
 
+async def fetched(reference: str) -> AsyncGenerator[PullProgress, None]:
+    """A pull of one file, in two pieces."""
+    if "nobody" in reference:
+        raise LlmrunError(UNKNOWN_MODEL, f"there is no model {reference!r} on this machine")
+    yield PullProgress("note", "Q4_0 fits this machine", 0, None)
+    for done in (50, 100):
+        yield PullProgress("download", "x.gguf", done, 100)
+    yield PullProgress("verify", "x.gguf", 100, 100)
+
+
 @dataclass
 class ScriptedService:
     """Plays `script` for every request of a model it has; remembers what was asked and what was closed.
@@ -72,6 +79,11 @@ class ScriptedService:
     ended: asyncio.Event = field(default_factory=asyncio.Event)
     observers: list[Callable[[str, Finished], None]] = field(default_factory=list)
     stopped: list[str | None] = field(default_factory=list)
+    loads: list[GenerateRequest] = field(default_factory=list)
+    let_gone: list[str] = field(default_factory=list)
+    removed: list[str] = field(default_factory=list)
+    copied: list[tuple[str, str]] = field(default_factory=list)
+    pull_script: Callable[[str], AsyncGenerator[PullProgress, None]] = fetched
 
     def observe(self, observer: Callable[[str, Finished], None]) -> None:
         self.observers.append(observer)
@@ -104,6 +116,26 @@ class ScriptedService:
 
     def loaded(self) -> list[LoadedModel]:
         return self.running
+
+    async def load(self, request: GenerateRequest) -> None:
+        self.loads.append(request)
+
+    async def let_go(self, name: str) -> None:
+        self.let_gone.append((await self.model(name)).name)
+
+    def pull(self, reference: str) -> AsyncGenerator[PullProgress, None]:
+        return self.pull_script(reference)
+
+    async def copy(self, source: str, destination: str) -> StoredModel:
+        model = await self.model(source)
+        self.copied.append((source, destination))
+        return replace(model, name=destination)
+
+    async def remove(self, name: str) -> Removed:
+        model = await self.model(name)
+        self.stored.remove(model)
+        self.removed.append(model.name)
+        return Removed(model.name, model.size, in_place=False)
 
     async def stop(self, name: str | None) -> list[str]:
         self.stopped.append(name)

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from llmrun.api.app import create_app
-from llmrun.api.fields import BODIES, markdown, rows
+from llmrun.api.fields import BODIES, DELETES, markdown, rows
 from llmrun.api.openai.bodies import ChatBody
 from llmrun.config import Settings
 from tests.api.scripted import ScriptedService
@@ -10,11 +10,15 @@ from tests.api.scripted import ScriptedService
 def test_bodies_are_those_that_the_routes_read() -> None:
     paths = create_app(ScriptedService(), Settings(), lambda: None).openapi()["paths"]
     read = {
-        path: operations["post"]["requestBody"]["content"]["application/json"]["schema"]["$ref"]
+        (method, path): operation["requestBody"]["content"]["application/json"]["schema"]["$ref"]
         for path, operations in paths.items()
-        if "post" in operations
+        for method, operation in operations.items()
+        if "requestBody" in operation
     }
-    assert read == {path: f"#/components/schemas/{body.__name__}" for path, body in BODIES.items()}
+    assert read == {
+        ("delete" if path in DELETES else "post", path): f"#/components/schemas/{body.__name__}"
+        for path, body in BODIES.items()
+    }
 
 
 def test_rows_say_what_becomes_of_each_field_down_to_the_parts() -> None:
@@ -32,5 +36,5 @@ def test_rows_every_field_has_a_note() -> None:
 
 def test_markdown_has_a_table_a_route() -> None:
     text = markdown()
-    assert all(f"### POST {route}\n" in text for route in BODIES)
+    assert all(f"### {'DELETE' if route in DELETES else 'POST'} {route}\n" in text for route in BODIES)
     assert '| `response_format` | refused | structured output; `{"type":"text"}` is accepted |' in text

@@ -1,0 +1,130 @@
+"""The bodies of `/api/generate` and `/api/chat`: every field, its type and its bounds.
+
+Fields are those of Ollama's API reference (docs/api.md in its repository). A description ends up in the
+tables of docs/api.md.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import BeforeValidator, Field, PlainValidator, WithJsonSchema, model_validator
+
+from llmrun.api.ollama.options import ModelOptions
+from llmrun.api.schema import Body, Refused, unsupported, wrong
+from llmrun.config import parse_duration
+from llmrun.types import Options
+
+LONGEST_KEEP = 2**31
+"""Seconds; what is asked to stay longer stays for ever."""
+
+
+def _seconds(value: object) -> float | None:
+    """Seconds, or text such as `5m`; negative means for ever."""
+    try:
+        if value is None:
+            return None
+        if isinstance(value, str) and (size := value.strip().removeprefix("-")):
+            seconds = parse_duration(size)
+            seconds = float("inf") if value.strip().startswith("-") else seconds
+        elif isinstance(value, int | float) and not isinstance(value, bool):
+            seconds = float("inf") if value < 0 else float(value)
+        else:
+            raise ValueError
+    except (ValueError, OverflowError):
+        raise wrong("should be seconds, or a duration such as '5m'; -1 is for ever") from None
+    return seconds if seconds < LONGEST_KEEP else float("inf")
+
+
+KeepAlive = Annotated[
+    float | None,
+    PlainValidator(_seconds),
+    WithJsonSchema({"type": ["string", "number", "null"]}),
+    Field(
+        description="how long the model stays once it is idle: seconds, or a duration such as `5m`; 0 "
+        "unloads it after this request, −1 is for ever; default: as before, at first `LLMRUN_KEEP_ALIVE`"
+    ),
+]
+
+
+class Sampling(Body):
+    """The fields that both routes share."""
+
+    model: Annotated[str, Field(min_length=1, description="a name that `llmrun list` shows")]
+    options: Annotated[ModelOptions | None, Field(description="how to sample")] = None
+    stream: Annotated[bool | None, Field(description="lines of JSON; on unless false")] = None
+    keep_alive: KeepAlive = None
+    logprobs: Annotated[bool | None, Field(description="log probabilities, before any sampler")] = None
+    top_logprobs: Annotated[int | None, Field(ge=0, le=20, description="0 to 20, with `logprobs`")] = None
+    format: Annotated[object, Refused("structured output", unless=("",))] = None
+    think: Annotated[object, Refused("control of the model's reasoning")] = None
+    truncate: Annotated[object, Refused("a prompt that is cut to fit", unless=(False,))] = None
+    shift: Annotated[object, Refused("a context that drops its start when full", unless=(False,))] = None
+
+    @property
+    def streams(self) -> bool:
+        return self.stream is not False
+
+    @property
+    def wants_logprobs(self) -> int | None:
+        """How many alternatives each token's record shall have; None for no records."""
+        return (self.top_logprobs or 0) if self.logprobs else None
+
+    def sampling(self) -> Options:
+        return self.options.options() if self.options else Options()
+
+    @model_validator(mode="after")
+    def _top_logprobs_need_logprobs(self) -> Sampling:
+        if self.top_logprobs and not self.logprobs:
+            raise wrong("is only allowed with logprobs: true", "top_logprobs")
+        return self
+
+
+class GenerateBody(Sampling):
+    prompt: Annotated[str | None, Field(description="none or empty: the model is only loaded")] = None
+    system: Annotated[str | None, Field(description="in place of the model's own system prompt")] = None
+    template: Annotated[
+        str | None, Field(description="a chat template in place of the model's own: Jinja")
+    ] = None
+    raw: Annotated[bool | None, Field(description="the prompt goes to the model as it is")] = None
+    context: Annotated[object, Refused("an earlier answer's token ids", unless=([],))] = None
+    suffix: Annotated[object, Refused("text that fits before a suffix", unless=("",))] = None
+    images: Annotated[object, Refused("image input", unless=([],))] = None
+    width: Annotated[object, Refused("image output")] = None
+    height: Annotated[object, Refused("image output")] = None
+    steps: Annotated[object, Refused("image output")] = None
+
+    @model_validator(mode="after")
+    def _raw_is_bare(self) -> GenerateBody:
+        for name in ("system", "template"):
+            if self.raw and getattr(self, name):
+                raise wrong("is not allowed with raw: true", name)
+        return self
+
+
+def _role(value: object) -> object:
+    if value == "tool":
+        raise unsupported("a tool's result in the conversation", hint="leave the message out")
+    return value
+
+
+class OllamaMessage(Body):
+    role: Annotated[
+        Literal["system", "user", "assistant"],
+        BeforeValidator(_role),
+        Field(description="`system`, `user`, `assistant`; `tool` is refused"),
+    ]
+    content: Annotated[str | None, Field(description="none is the same as empty")] = None
+    images: Annotated[object, Refused("image input", unless=([],))] = None
+    thinking: Annotated[object, Refused("reasoning in the conversation", unless=("",))] = None
+    tool_calls: Annotated[object, Refused("tool calls in the conversation", unless=([],))] = None
+    tool_name: Annotated[object, Refused("a tool's result in the conversation", unless=("",))] = None
+    tool_call_id: Annotated[object, Refused("a tool's result in the conversation", unless=("",))] = None
+
+
+class OllamaChatBody(Sampling):
+    messages: Annotated[
+        list[OllamaMessage] | None,
+        Field(description="the last one is not the assistant's; none: the model is only loaded"),
+    ] = None
+    tools: Annotated[object, Refused("tool calls", unless=([],))] = None

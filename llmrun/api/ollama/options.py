@@ -1,0 +1,112 @@
+"""The object `options` of a request: every name that Ollama knows, its type and its bounds.
+
+Names and meanings are those of Ollama's Modelfile parameters. Ollama passes over names that it does not
+know; here they are errors that name the nearest one.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import BeforeValidator, Field
+
+from llmrun.api.schema import Body, Ignored, Refused
+from llmrun.types import Options
+
+INT32 = 2**31 - 1
+MAX_STOPS = 64
+_AT_START = "the daemon decides it for every model: "
+
+
+def _whole(value: object) -> object:
+    """Numbers like 8.0 count as whole, as they do where all of JSON's numbers are floats."""
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+def _listed(value: object) -> object:
+    return [value] if isinstance(value, str) else value
+
+
+Whole = BeforeValidator(_whole)
+Stops = Annotated[
+    list[Annotated[str, Field(min_length=1)]], Field(max_length=MAX_STOPS), BeforeValidator(_listed)
+]
+
+
+class ModelOptions(Body):
+    num_predict: Annotated[
+        int | None,
+        Field(
+            ge=-2,
+            le=INT32,
+            description="most tokens to write; 0 computes the prompt and writes none; −1 and −2 go on until "
+            "the model ends or the context is full; default: the model's, else −1",
+        ),
+        Whole,
+    ] = None
+    num_ctx: Annotated[
+        int | None,
+        Field(
+            ge=1,
+            le=INT32,
+            description="tokens of prompt and answer together; where the model has fewer it is loaded anew",
+        ),
+        Whole,
+    ] = None
+    temperature: Annotated[
+        float | None, Field(ge=0, description="0 takes the likeliest token; default: the model's, else 0.8")
+    ] = None
+    top_k: Annotated[
+        int | None, Field(ge=0, le=INT32, description="0 keeps all; default: the model's, else 40"), Whole
+    ] = None
+    top_p: Annotated[float | None, Field(ge=0, le=1, description="default: the model's, else 0.95")] = None
+    min_p: Annotated[
+        float | None, Field(ge=0, le=1, description="0 is off; default: the model's, else 0.05")
+    ] = None
+    typical_p: Annotated[float | None, Field(gt=0, le=1, description="1 is off")] = None
+    repeat_last_n: Annotated[
+        int | None, Field(ge=-1, le=INT32, description="0 is off, −1 the whole context"), Whole
+    ] = None
+    repeat_penalty: Annotated[float | None, Field(gt=0, description="1 is off")] = None
+    presence_penalty: Annotated[float | None, Field(ge=-100, le=100, description="0 is off")] = None
+    frequency_penalty: Annotated[float | None, Field(ge=-100, le=100, description="0 is off")] = None
+    seed: Annotated[int | None, Field(ge=-1, lt=2**63, description="−1 or none: a fresh one"), Whole] = None
+    stop: Annotated[Stops | None, Field(description="a string or a list of them, none empty")] = None
+    num_keep: Annotated[object, Ignored("the context is never shifted, so all of the prompt is kept")] = None
+    num_batch: Annotated[object, Ignored("steps are sized as they go")] = None
+    num_gpu: Annotated[object, Ignored(f"{_AT_START}LLMRUN_GPU_LAYERS")] = None
+    num_thread: Annotated[object, Ignored(f"{_AT_START}LLMRUN_THREADS")] = None
+    main_gpu: Annotated[object, Ignored("llama.cpp chooses the devices")] = None
+    numa: Annotated[object, Ignored("a hint for speed alone")] = None
+    low_vram: Annotated[object, Ignored("what fits is measured")] = None
+    f16_kv: Annotated[object, Ignored(f"{_AT_START}LLMRUN_KV_TYPE")] = None
+    use_mmap: Annotated[object, Ignored("a hint for speed alone")] = None
+    use_mlock: Annotated[object, Ignored("a hint for speed alone")] = None
+    mirostat_tau: Annotated[object, Ignored("has a meaning only with `mirostat`")] = None
+    mirostat_eta: Annotated[object, Ignored("has a meaning only with `mirostat`")] = None
+    mirostat: Annotated[object, Refused("Mirostat sampling", unless=(0, 0.0))] = None
+    tfs_z: Annotated[object, Refused("tail-free sampling", unless=(1, 1.0))] = None
+    penalize_newline: Annotated[object, Refused("a penalty that spares newlines", unless=(True,))] = None
+    logits_all: Annotated[object, Refused("logits of every prompt token", unless=(False,))] = None
+    vocab_only: Annotated[object, Refused("a model without its weights", unless=(False,))] = None
+    embedding_only: Annotated[object, Refused("a model for embeddings alone", unless=(False,))] = None
+
+    def options(self) -> Options:
+        """What is set here, in the daemon's words."""
+        # No limit is a limit that the context reaches first: it beats one that the model brings.
+        endless = self.num_predict is not None and self.num_predict < 0
+        return Options(
+            temperature=self.temperature,
+            top_k=self.top_k,
+            top_p=self.top_p,
+            min_p=self.min_p,
+            typical_p=self.typical_p,
+            repeat_penalty=self.repeat_penalty,
+            repeat_last_n=self.repeat_last_n,
+            presence_penalty=self.presence_penalty,
+            frequency_penalty=self.frequency_penalty,
+            seed=None if self.seed == -1 else self.seed,
+            max_tokens=INT32 if endless else self.num_predict,
+            stop=tuple(self.stop or ()),
+            ctx=self.num_ctx,
+        )

@@ -1,0 +1,51 @@
+"""A pull's progress as Ollama's status objects. Pure.
+
+Clients draw one bar for each `digest`. The digest of the bytes is not known while they arrive, so what
+stands there is the file's name, with `file:` in front.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+
+from llmrun.api.ollama.lines import Json, line
+from llmrun.store import PullProgress
+
+MANIFEST: Json = {"status": "pulling manifest"}
+SUCCESS: Json = {"status": "success"}
+
+
+def status(progress: PullProgress) -> Json:
+    """One object of the stream. `total` is missing where no source says it."""
+    if progress.step == "note":
+        return {"status": progress.text}
+    if progress.step == "verify":
+        return {"status": "verifying sha256 digest"}
+    moving: Json = {"status": f"pulling {progress.text}", "digest": f"file:{progress.text}"}
+    if progress.total is not None:
+        moving["total"] = progress.total
+    return {**moving, "completed": progress.completed}
+
+
+class PullLines:
+    """The progress of one pull as lines."""
+
+    def __init__(self, progress: AsyncGenerator[PullProgress, None]) -> None:
+        self._progress = progress
+        self._last = MANIFEST
+
+    async def lines(self) -> AsyncGenerator[bytes, None]:
+        """To be iterated once. The first line comes with the first progress, so that a model that cannot be
+        had has its own HTTP status."""
+        async with aclosing(self._progress):
+            async for step in self._progress:
+                if self._last is MANIFEST:
+                    yield line(MANIFEST)
+                self._last = status(step)
+                yield line(self._last)
+        yield line(SUCCESS)
+
+    def ping(self) -> bytes:
+        """The last line again: keeps a connection alive while nothing arrives."""
+        return line(self._last)

@@ -1,0 +1,197 @@
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pytest
+
+from llmrun.api.ollama.bodies import GenerateBody, OllamaChatBody
+from llmrun.api.ollama.options import INT32, ModelOptions
+from llmrun.errors import INVALID_REQUEST, UNSUPPORTED_FIELD, LlmrunError
+from llmrun.types import Options
+
+
+def refused(body: type[Any], **fields: Any) -> LlmrunError:
+    with pytest.raises(LlmrunError) as caught:
+        body.parse({"model": "tiny:1m", **fields})
+    return caught.value
+
+
+def options(**fields: Any) -> Options:
+    return ModelOptions.parse(fields).options()
+
+
+def test_options_every_honoured_name_reaches_the_request() -> None:
+    assert options(
+        num_predict=8,
+        num_ctx=1024,
+        temperature=0,
+        top_k=3,
+        top_p=0.5,
+        min_p=0.1,
+        typical_p=0.9,
+        repeat_last_n=-1,
+        repeat_penalty=1.1,
+        presence_penalty=1.5,
+        frequency_penalty=-0.3,
+        seed=7,
+        stop=["\n", "user:"],
+    ) == Options(
+        max_tokens=8,
+        ctx=1024,
+        temperature=0.0,
+        top_k=3,
+        top_p=0.5,
+        min_p=0.1,
+        typical_p=0.9,
+        repeat_last_n=-1,
+        repeat_penalty=1.1,
+        presence_penalty=1.5,
+        frequency_penalty=-0.3,
+        seed=7,
+        stop=("\n", "user:"),
+    )
+
+
+def test_options_none_set_leave_everything_to_the_model() -> None:
+    assert options() == options(seed=-1, stop=[], num_predict=None) == Options()
+
+
+@pytest.mark.parametrize(("given", "limit"), [(-1, INT32), (-2, INT32), (0, 0), (5, 5), (5.0, 5)])
+def test_options_num_predict_negative_beats_a_limit_of_the_model(given: float, limit: int) -> None:
+    assert options(num_predict=given).over(Options(max_tokens=3)).max_tokens == limit
+
+
+def test_options_stop_may_be_one_text() -> None:
+    assert options(stop="###").stop == ("###",)
+
+
+def test_options_that_only_tune_speed_are_taken() -> None:
+    speed = {"num_keep": 5, "num_batch": 2, "num_gpu": 1, "main_gpu": 0, "low_vram": False, "numa": False}
+    speed |= {"use_mmap": True, "use_mlock": False, "num_thread": 8, "vocab_only": False, "f16_kv": True}
+    assert options(penalize_newline=True, mirostat=0, tfs_z=1.0, **speed) == Options()
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("mirostat", 1), ("tfs_z", 0.5), ("penalize_newline", False), ("vocab_only", True)],
+)
+def test_options_that_would_change_the_answer_are_refused_by_name(name: str, value: object) -> None:
+    error = refused(GenerateBody, options={name: value})
+    assert (error.kind, error.field) == (UNSUPPORTED_FIELD, f"options.{name}")
+
+
+def test_options_unknown_name_is_an_error_that_names_the_nearest() -> None:
+    error = refused(GenerateBody, options={"num_predicts": 5})
+    assert (error.kind, error.field) == (INVALID_REQUEST, "options.num_predicts")
+    assert "'num_predict'" in error.hint
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("num_predict", -3),
+        ("num_predict", 1.5),
+        ("num_predict", "8"),
+        ("num_ctx", 0),
+        ("temperature", -1),
+        ("temperature", "hot"),
+        ("top_p", 1.5),
+        ("top_k", -1),
+        ("repeat_penalty", 0),
+        ("stop", [""]),
+        ("stop", ""),
+        ("seed", True),
+    ],
+)
+def test_options_wrong_value_is_an_error_that_names_it(name: str, value: object) -> None:
+    error = refused(GenerateBody, options={name: value})
+    assert error.kind is INVALID_REQUEST
+    assert (error.field or "").startswith(f"options.{name}")
+
+
+@pytest.mark.parametrize(
+    ("given", "seconds"),
+    [
+        (None, None),
+        (0, 0.0),
+        ("0", 0.0),
+        (300, 300.0),
+        (0.5, 0.5),
+        ("5m", 300.0),
+        ("1h30m", 5400.0),
+        ("250ms", 0.25),
+        (-1, math.inf),
+        ("-1", math.inf),
+        ("-1m", math.inf),
+        (1e300, math.inf),
+    ],
+)
+def test_keep_alive_in_every_form(given: object, seconds: float | None) -> None:
+    assert GenerateBody.parse({"model": "m", "keep_alive": given}).keep_alive == seconds
+
+
+@pytest.mark.parametrize("given", ["soon", "", "-", "-x", "5 minutes", True, [5], {}])
+def test_keep_alive_that_is_no_time_is_an_error(given: object) -> None:
+    error = refused(GenerateBody, keep_alive=given)
+    assert (error.kind, error.field) == (INVALID_REQUEST, "keep_alive")
+
+
+@pytest.mark.parametrize(
+    ("body", "fields"),
+    [
+        (GenerateBody, {"suffix": "return x"}),
+        (GenerateBody, {"images": ["iVBORw0KGgo="]}),
+        (GenerateBody, {"context": [1, 2, 3]}),
+        (GenerateBody, {"think": True}),
+        (GenerateBody, {"format": "json"}),
+        (GenerateBody, {"truncate": True}),
+        (GenerateBody, {"shift": True}),
+        (OllamaChatBody, {"tools": [{"type": "function", "function": {"name": "f"}}]}),
+        (OllamaChatBody, {"format": {"type": "object"}}),
+    ],
+)
+def test_fields_not_built_are_refused_by_name(body: type[Any], fields: dict[str, object]) -> None:
+    error = refused(body, **fields)
+    assert (error.kind, error.field) == (UNSUPPORTED_FIELD, next(iter(fields)))
+
+
+def test_fields_that_ask_for_nothing_are_taken() -> None:
+    GenerateBody.parse(
+        {"model": "m", "suffix": "", "images": [], "context": [], "format": "", "shift": False}
+    )
+    OllamaChatBody.parse({"model": "m", "tools": [], "format": None, "truncate": False})
+
+
+@pytest.mark.parametrize("name", ["system", "template"])
+def test_raw_takes_no_template(name: str) -> None:
+    error = refused(GenerateBody, prompt="x", raw=True, **{name: "y"})
+    assert (error.kind, error.field) == (INVALID_REQUEST, name)
+
+
+@pytest.mark.parametrize(
+    ("message", "kind", "field"),
+    [
+        ({"role": "tool", "content": "4"}, UNSUPPORTED_FIELD, "messages.0.role"),
+        ({"role": "robot", "content": "4"}, INVALID_REQUEST, "messages.0.role"),
+        ({"content": "4"}, INVALID_REQUEST, "messages.0.role"),
+        ({"role": "user", "content": [{"type": "text"}]}, INVALID_REQUEST, "messages.0.content"),
+        ({"role": "user", "images": ["x"]}, UNSUPPORTED_FIELD, "messages.0.images"),
+        ({"role": "assistant", "tool_calls": [{}]}, UNSUPPORTED_FIELD, "messages.0.tool_calls"),
+        ({"role": "user", "contents": "4"}, INVALID_REQUEST, "messages.0.contents"),
+    ],
+)
+def test_message_that_cannot_be_taken_is_named(message: dict[str, object], kind: object, field: str) -> None:
+    error = refused(OllamaChatBody, messages=[message])
+    assert (error.kind, error.field) == (kind, field)
+
+
+def test_messages_that_are_no_list_are_an_error_that_names_them() -> None:
+    assert refused(OllamaChatBody, messages={"role": "user"}).field == "messages"
+
+
+def test_top_logprobs_need_logprobs() -> None:
+    assert refused(GenerateBody, top_logprobs=3).field == "top_logprobs"
+    assert GenerateBody.parse({"model": "m", "logprobs": True, "top_logprobs": 3}).wants_logprobs == 3
+    assert GenerateBody.parse({"model": "m", "logprobs": True}).wants_logprobs == 0
+    assert GenerateBody.parse({"model": "m"}).wants_logprobs is None
