@@ -7,9 +7,11 @@ not fit raises `Bad`. Knows nothing of GGUF beyond how it writes numbers and str
 from __future__ import annotations
 
 import struct
-from typing import BinaryIO
+import sys
 
-MAX_KEPT = 16 << 20  # all texts together
+from llmrun.store.byte_sources import Reader
+
+MAX_KEPT = 16 << 20  # bytes of memory for all texts and arrays together
 WINDOW = 1 << 20  # bytes read from the file at once
 
 U32 = struct.Struct("<I")
@@ -23,7 +25,7 @@ class Bad(Exception):
 class Cursor:
     """Reads forward through a file of `size` bytes, a window at a time, never past its end."""
 
-    def __init__(self, file: BinaryIO, size: int) -> None:
+    def __init__(self, file: Reader, size: int) -> None:
         self._file = file
         self.size = size
         self._window = b""
@@ -49,13 +51,19 @@ class Cursor:
         """Make the window hold the next `count` bytes (at most a window's worth or one text)."""
         if self._at + count <= len(self._window):
             return
-        if count > self.left:
+        if count > self.left or not self._fill(count):
             raise Bad("it ends in the middle of its header")
-        rest = self._window[self._at :]
+
+    def _fill(self, count: int) -> bool:
+        """Read on until the window holds `count` bytes from here; False where the file ends before."""
+        parts = [self._window[self._at :]]
         self._start, self._at = self.position, 0
-        self._window = rest + self._file.read(max(count - len(rest), WINDOW))
-        if len(self._window) < count:
-            raise Bad("it ends in the middle of its header")
+        held = len(parts[0])
+        while held < count and (part := self._file.read(max(count - held, WINDOW))):
+            parts.append(part)
+            held += len(part)
+        self._window = b"".join(parts)
+        return held >= count
 
     def scalar(self, form: struct.Struct) -> int | float | bool:
         self._ensure(form.size)
@@ -79,10 +87,17 @@ class Cursor:
         length = self.u64()
         if length > limit:
             raise Bad(f"a text of {length} bytes is more than the {limit} that are taken")
-        self.kept += length
+        if length > self.left:
+            raise Bad("it ends in the middle of its header")
+        text = self.raw(length).decode("utf-8", "replace")
+        self.keep(sys.getsizeof(text))  # up to four times its bytes
+        return text
+
+    def keep(self, size: int) -> None:
+        """Note that `size` bytes of memory are taken for good. Bad where they are too many."""
+        self.kept += size
         if self.kept > MAX_KEPT:
-            raise Bad(f"its texts pass {MAX_KEPT} bytes together")
-        return self.raw(length).decode("utf-8", "replace")
+            raise Bad(f"its metadata takes more than {MAX_KEPT} bytes")
 
     def skip(self, count: int) -> None:
         if count > self.left:
@@ -96,7 +111,8 @@ class Cursor:
         """Step over `count` strings. The inner loop is the whole cost of a large vocabulary."""
         unpack = U64.unpack_from
         while count:
-            self._ensure(min(WINDOW // 2, self.left))
+            if len(self._window) - self._at < 8:
+                self._ensure(8)
             window, at = self._window, self._at
             end = len(window) - 8
             while count and at <= end:
@@ -107,6 +123,6 @@ class Cursor:
                 count -= 1
             moved = at != self._at
             self._at = at
-            if count and not moved:
+            if count and not moved:  # this one ends beyond the window
                 self.skip(self.u64())
                 count -= 1

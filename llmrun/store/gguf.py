@@ -1,9 +1,9 @@
-"""The header of a GGUF file: metadata and the list of tensors. In: a file. Out: `GGUFHeader`.
+"""The header of a GGUF file: metadata and the list of tensors. In: a file or a stream. Out: `GGUFHeader`.
 
 The format is that of the GGUF specification in the ggml project (`docs/gguf.md`), versions 2 and 3, little
 endian. The weights are never read. A file may be hostile: every length and count is checked against what
-the file can hold before it is believed, nothing is allocated by a length the file names (`cursor`), and
-whatever is wrong ends as one `LlmrunError(BAD_FILE)` that names the file.
+the file can hold before it is believed, nothing is allocated by a length the file names (`cursor`), no file
+makes this take more than 64 MB, and whatever is wrong ends as one `LlmrunError(BAD_FILE)` that names it.
 
 Long arrays (the vocabulary) are skipped and stand in the metadata as `LongArray`; `read_strings` fetches
 single elements later. Knows nothing of what the keys mean: see `facts`.
@@ -20,17 +20,20 @@ from pathlib import Path
 from typing import NamedTuple, TypeVar
 
 from llmrun.errors import BAD_FILE, NOT_FOUND, LlmrunError
+from llmrun.store.byte_sources import Reader
 from llmrun.store.cursor import U32, U64, Bad, Cursor
 from llmrun.store.ggml import TENSOR_TYPES, TensorType
 
-MAX_PAIRS = 65_536
-MAX_TENSORS = 65_536
+MAX_PAIRS = 16_384
+MAX_TENSORS = 32_768
 MAX_NAME = 64  # GGML_MAX_NAME
 MAX_DIMENSIONS = 4  # GGML_MAX_DIMS
 MAX_KEY = 1024
 MAX_TEXT = 4 << 20  # one string; the largest chat templates are near 30 kB
+ELEMENT = 40  # bytes that a number of a kept array takes in memory
 KEPT_ELEMENTS = 1024  # arrays up to this length are kept: per-layer settings, tags, languages
 MAX_ALIGNMENT = 1 << 20
+MAX_HEADER = 64 << 20  # of a stream whose length nobody knows
 
 _STRING, _ARRAY = 8, 9
 _SCALARS = {
@@ -104,7 +107,15 @@ class GGUFHeader:
 
 def read_header(path: Path) -> GGUFHeader:
     """The header of the GGUF file at `path`. BAD_FILE where it is none, NOT_FOUND where it is not there."""
-    return _with_file(path, _parse)
+    return _with_file(path, lambda cursor: _parse(cursor, cursor.size))
+
+
+def parse_header(file: Reader, size: int | None, name: str) -> GGUFHeader:
+    """The header of the GGUF that `file` holds from its first byte on: a stream or a remote file (see
+    `byte_sources`) of `size` bytes, None where that is not known. `name` says in errors what it is."""
+    if size is None:
+        return _worded(name, lambda: _parse(Cursor(file, MAX_HEADER), math.inf))
+    return _worded(name, lambda: _parse(Cursor(file, size), size))
 
 
 def read_strings(path: Path, array: LongArray, indices: Collection[int]) -> dict[int, str]:
@@ -129,20 +140,26 @@ def read_strings(path: Path, array: LongArray, indices: Collection[int]) -> dict
 def _with_file(path: Path, use: Callable[[Cursor], _T]) -> _T:
     try:
         with path.open("rb") as file:
-            return use(Cursor(file, os.fstat(file.fileno()).st_size))
-    except Bad as problem:
-        raise LlmrunError(
-            BAD_FILE,
-            f"{path} is not a usable GGUF file: {problem}",
-            hint="fetch it again or use another file",
-        ) from None
+            size = os.fstat(file.fileno()).st_size
+            return _worded(str(path), lambda: use(Cursor(file, size)))
     except FileNotFoundError:
         raise LlmrunError(NOT_FOUND, f"there is no file {path}", hint="check the path") from None
     except OSError as error:
         raise LlmrunError(BAD_FILE, f"{path} cannot be read: {error.strerror or error}") from None
 
 
-def _parse(cursor: Cursor) -> GGUFHeader:
+def _worded(name: str, parse: Callable[[], _T]) -> _T:
+    try:
+        return parse()
+    except Bad as problem:
+        raise LlmrunError(
+            BAD_FILE,
+            f"{name} is not a usable GGUF file: {problem}",
+            hint="fetch it again or use another file",
+        ) from None
+
+
+def _parse(cursor: Cursor, length: float) -> GGUFHeader:
     magic = cursor.raw(min(4, cursor.size))
     if magic != b"GGUF":
         raise Bad(f"it starts with {magic!r}, not with b'GGUF'" if magic else "it is empty")
@@ -165,7 +182,7 @@ def _parse(cursor: Cursor) -> GGUFHeader:
     names: set[str] = set()
     tensors = tuple(_tensor(cursor, names) for _ in range(tensor_count))
     data_offset = _padded(cursor.position, alignment)
-    _check_layout(tensors, alignment, cursor.size - data_offset)
+    _check_layout(tensors, alignment, length - data_offset)
     return GGUFHeader(version, metadata, tensors, data_offset)
 
 
@@ -200,6 +217,7 @@ def _value(cursor: Cursor, key: str) -> Value:
     if count > cursor.left // form.size:
         raise Bad(f"the array {key!r} claims {count} numbers")
     if count <= KEPT_ELEMENTS:
+        cursor.keep(count * ELEMENT)
         return tuple(cursor.scalar(form) for _ in range(count))
     array = LongArray(kind, count, cursor.position)
     cursor.skip(count * form.size)
@@ -237,13 +255,13 @@ def _padded(position: int, alignment: int) -> int:
     return (position + alignment - 1) & -alignment
 
 
-def _check_layout(tensors: tuple[Tensor, ...], alignment: int, room: int) -> None:
+def _check_layout(tensors: tuple[Tensor, ...], alignment: int, room: float) -> None:
     """Tensors lie one after the other, as llama.cpp demands, so none overlaps; all are in the file."""
     expected = 0
     for tensor in tensors:
         if tensor.offset != expected:
             raise Bad(f"the tensor {tensor.name!r} is said to be at {tensor.offset}, not at {expected}")
         if tensor.offset + tensor.size > room:
-            beyond = tensor.offset + tensor.size - room
+            beyond = int(tensor.offset + tensor.size - room)
             raise Bad(f"the tensor {tensor.name!r} ends {beyond} bytes after the file does")
         expected = _padded(tensor.offset + tensor.size, alignment)

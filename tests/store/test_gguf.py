@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import io
 import struct
 import tracemalloc
 from pathlib import Path
@@ -11,8 +12,9 @@ from hypothesis import strategies as st
 
 from llmrun.errors import BAD_FILE, NOT_FOUND, LlmrunError
 from llmrun.store import cursor
+from llmrun.store.byte_sources import Forward, Ranges
 from llmrun.store.ggml import TENSOR_TYPES
-from llmrun.store.gguf import GGUFHeader, LongArray, read_header, read_strings
+from llmrun.store.gguf import GGUFHeader, LongArray, parse_header, read_header, read_strings
 from tests.store.models import gguf_bytes, header, pair, tensor, text, write_gguf
 
 U32, F32, BOOL, STRING, ARRAY, U64 = 4, 6, 7, 8, 9, 10
@@ -174,7 +176,7 @@ def test_read_header_folder_is_refused(tmp_path: Path) -> None:
 def test_read_header_many_large_texts_stop_at_the_bound(tmp_path: Path) -> None:
     big = text("x" * (3 << 20))
     data = header(pairs=tuple(pair(f"k{i}", STRING, big) for i in range(8)))
-    assert "pass" in refusal(tmp_path, data)
+    assert "metadata takes more" in refusal(tmp_path, data)
 
 
 def test_read_header_large_vocabulary_takes_little_memory(tmp_path: Path) -> None:
@@ -184,6 +186,31 @@ def test_read_header_large_vocabulary_takes_little_memory(tmp_path: Path) -> Non
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 8 << 20
+
+
+def _greedy(name: str) -> bytes:
+    """A file made to take as much memory as it can."""
+    if name == "arrays":  # of one-byte numbers, which grow most
+        numbers = struct.pack("<IQ", 0, 1024) + bytes(range(256)) * 4
+        return header(pairs=tuple(pair(f"k{i}", ARRAY, numbers) for i in range(16_000)))
+    if name == "wide texts":  # one character of four bytes makes all take four
+        wide = text("x" * ((4 << 20) - 8) + "🦙")
+        return header(pairs=tuple(pair(f"k{i}", STRING, wide) for i in range(8)))
+    if name == "broken text":
+        return header(pairs=(pair("k", STRING, text("🦙".encode() + b"\xff" * ((4 << 20) - 8))),))
+    names = tuple(tensor(f"tensor number {i:030}", (1, 1, 1, 1), 0, 32 * i) for i in range(32_000))
+    return header(tensors=names, data=32 * 32_000)
+
+
+@pytest.mark.parametrize("name", ["arrays", "wide texts", "broken text", "tensors"])
+def test_read_header_no_file_takes_more_than_64_mb(tmp_path: Path, name: str) -> None:
+    path = tmp_path / "x.gguf"
+    path.write_bytes(_greedy(name))
+    tracemalloc.start()
+    read_or_refuse(tmp_path, None)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 64 << 20
 
 
 @pytest.fixture(scope="module")
@@ -196,9 +223,10 @@ def valid(tmp_path_factory: pytest.TempPathFactory) -> bytes:
     )
 
 
-def read_or_refuse(folder: Path, data: bytes) -> None:
+def read_or_refuse(folder: Path, data: bytes | None) -> None:
+    """Read `data`, or the file that is there; BAD_FILE is well."""
     try:
-        read(folder, data)
+        read_header(folder / "x.gguf") if data is None else read(folder, data)
     except LlmrunError as error:
         if error.kind is not BAD_FILE:
             raise
@@ -239,3 +267,71 @@ def test_read_header_mutated_header_never_raises_anything_else(
         place = at % len(data) if at % 2 else (at % 1024 if at % 4 else len(data) - 1 - at % 1024)
         data[place : place + len(change)] = change
     read_or_refuse(tmp_path, bytes(data if cut is None else data[: cut % len(data)]))
+
+
+def test_parse_header_stream_gives_what_the_file_does(valid: bytes, tmp_path: Path) -> None:
+    whole = read(tmp_path, valid)
+    assert parse_header(Forward(io.BytesIO(valid)), None, "a stream") == whole
+    trickle = Trickle(valid)
+    assert parse_header(Forward(trickle), len(valid), "a stream") == whole
+
+
+class Trickle:
+    """A stream that gives at most seven bytes at a time, and can do nothing else."""
+
+    def __init__(self, data: bytes) -> None:
+        self._file = io.BytesIO(data)
+
+    def read(self, count: int, /) -> bytes:
+        return self._file.read(min(count, 7))
+
+
+def test_parse_header_ranges_fetch_only_the_header(valid: bytes, tmp_path: Path) -> None:
+    data = valid + bytes(50 << 20)
+    asked: list[tuple[int, int]] = []
+
+    def fetch(start: int, end: int) -> bytes:
+        asked.append((start, end))
+        return data[start:end]
+
+    reader = Ranges(fetch, len(data))
+    assert parse_header(reader, len(data), "x").metadata == read(tmp_path, valid).metadata
+    assert asked == [(0, 256 << 10)]
+
+
+def test_parse_header_faults_of_streams_and_ranges_are_bad_files(valid: bytes) -> None:
+    short = Ranges(lambda start, end: valid[start : end - 1], len(valid))
+    endless = struct.pack("<IQ", 8, 1 << 20) + bytes(8 << 20)
+    array = header(pairs=(pair("k", ARRAY, endless),))
+    cases = [
+        (Forward(io.BytesIO(valid[:100])), None),
+        (Forward(io.BytesIO(b"GGML")), None),
+        (Forward(io.BytesIO(array[:-100_000])), None),
+        (short, len(valid)),
+        (Ranges(lambda start, end: bytes(end - start), 1 << 40), 1 << 40),
+    ]
+    for reader, size in cases:
+        with pytest.raises(LlmrunError) as caught:
+            parse_header(reader, size, "it")
+        assert caught.value.kind is BAD_FILE
+
+
+def test_ranges_stop_at_the_bound() -> None:
+    reader = Ranges(lambda start, end: bytes(end - start), 1 << 40)
+
+    def read_all() -> None:
+        while reader.read(1 << 20):
+            pass
+
+    with pytest.raises(LlmrunError, match="longer than 64 MB"):
+        read_all()
+
+
+@fuzz
+@given(data=st.binary(max_size=400), start=st.sampled_from([b"", b"GGUF", b"GGUF\x03\0\0\0"]))
+def test_parse_header_stream_of_random_bytes_never_raises_anything_else(data: bytes, start: bytes) -> None:
+    try:
+        parse_header(Forward(io.BytesIO(start + data)), None, "it")
+    except LlmrunError as error:
+        if error.kind is not BAD_FILE:
+            raise
