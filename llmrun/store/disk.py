@@ -40,9 +40,14 @@ def write_atomic(path: Path, data: bytes) -> None:
             raise
 
 
+def free_space(folder: Path) -> int:
+    """Bytes that may still be written in `folder`, which exists."""
+    return shutil.disk_usage(folder).free
+
+
 def require_space(folder: Path, size: int) -> None:
     """DISK where `folder`, which exists, has no room for `size` more bytes."""
-    free = shutil.disk_usage(folder).free
+    free = free_space(folder)
     if free < size + SPARE:
         raise LlmrunError(
             DISK,

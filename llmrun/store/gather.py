@@ -44,8 +44,8 @@ class Gather:
 
     def run(self, offer: Offer, register: Callable[[Gathered], Manifest]) -> Manifest:
         """What `register` makes of the files; it is called under the store's lock, and they are there."""
-        self.check(offer.files[0].sha256, total(offer.weights), offer.source)
-        key = self._key(offer)
+        self.check(offer.files[0].sha256, offer.size, offer.source)
+        key = self.key(offer)
         with self.shelf.key_lock(key, lambda: self.meter.note(_WAITING)):
             while True:
                 if manifest := self._from_here(offer, register):
@@ -60,7 +60,17 @@ class Gather:
         if size is not None and self.pinned.size not in (None, size):
             raise LlmrunError(DIGEST, f"{source} has {size} bytes, not {self.pinned.size}", hint="")
 
-    def _key(self, offer: Offer) -> str:
+    def held_quickly(self, offer: Offer) -> set[RemoteFile]:
+        """The files of which the bytes seem to be here, by digest or place; nothing is read for it."""
+        stored = {(entry.sha256, entry.role) for entry in self._stored() if entry.sha256}
+        pinned = self.pinned.sha256
+        return {
+            file
+            for file in offer.files
+            if file.here or (file.sha256 or (file.role == "weights" and pinned), file.role) in stored
+        }
+
+    def key(self, offer: Offer) -> str:
         """Names the pull of these weights: the same for every source where the digest is known before."""
         known = self.pinned.sha256 or offer.files[0].sha256 or offer.source
         return hashlib.sha256(known.encode()).hexdigest()[:16]
@@ -135,10 +145,9 @@ class Gather:
             require_space(staging, size - on_disk(staging))
         try:
             fetched = offer.fetch(missing, staging, self.meter)
-            weights = [file for file in fetched if file.role == "weights"]
-            if len(weights) == len(offer.weights):
-                length = sum(file.path.stat().st_size for file in weights)
-                self.check(weights[0].sha256, length, offer.source)
+            if len(fetched) == len(offer.files):
+                length = sum(file.path.stat().st_size for file in fetched)
+                self.check(fetched[0].sha256, length, offer.source)
         except LlmrunError as error:
             if error.kind in (DIGEST, BAD_FILE):
                 shutil.rmtree(staging)

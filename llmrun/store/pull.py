@@ -8,6 +8,7 @@ manifest does, when its files are verified and in place.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -47,10 +48,24 @@ class Pull:
             if isinstance(outcome, Manifest):
                 return outcome
             failures.append((source, outcome))
+        raise self._none_of(failures)
+
+    def offer(self) -> Offer:
+        """What the first source that answers would give."""
+        failures = []
+        for source in self.recipe.modelfile.sources:
+            outcome = _offer_or_error(source)
+            if isinstance(outcome, Offer):
+                return outcome
+            failures.append((source, outcome))
+        raise self._none_of(failures)
+
+    def _none_of(self, failures: Sequence[tuple[Reference, LlmrunError]]) -> LlmrunError:
+        """The error where every source failed."""
         if len(failures) == 1:
-            raise failures[0][1]
+            return failures[0][1]
         reasons = ". ".join(f"{source}: {error}" for source, error in failures)
-        raise LlmrunError(
+        return LlmrunError(
             DOWNLOAD,
             f"no source of {self.recipe.reference} could be used. {reasons}",
             hint="check the connection, then pull again",
@@ -110,6 +125,13 @@ class Pull:
         if self.catalogue.find(parse_name(name)):
             return True
         return self.shelf.manifests.exists(name)
+
+
+def _offer_or_error(source: Reference) -> Offer | LlmrunError:
+    try:
+        return offer_of(source)
+    except LlmrunError as error:
+        return error
 
 
 def _template(modelfile: Modelfile, terms: Terms, facts: Facts) -> str | None:

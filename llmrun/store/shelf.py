@@ -29,6 +29,11 @@ class Shelf:
         self.models = models
         self.manifests = Manifests(models)
 
+    @property
+    def partial(self) -> Path:
+        """Where pulls collect their files, a folder each."""
+        return self.models / "partial"
+
     def lock(self) -> AbstractContextManager[None]:
         """Held for moments only, never while bytes are fetched."""
         return self.key_lock("store", lambda: None)
@@ -39,7 +44,7 @@ class Shelf:
 
     def staging(self, key: str) -> Path:
         """The folder, made if need be, in which the pull `key` collects its files."""
-        folder = self.models / "partial" / key
+        folder = self.partial / key
         folder.mkdir(parents=True, exist_ok=True)
         return folder
 

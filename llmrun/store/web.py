@@ -176,17 +176,30 @@ def gave_up(url: str, failure: Again, hint: str) -> LlmrunError:
     return LlmrunError(DOWNLOAD, f"{shown(url)} could not be fetched: {why}", hint=hint)
 
 
-def read(url: str, headers: Mapping[str, str], *, denied: str = DENIED, limit: int = LONGEST_ANSWER) -> bytes:
-    """The small document at `url`; blocks. DOWNLOAD or NOT_FOUND where it cannot be had, also where it is
-    longer than `limit` bytes. Headers are not sent on to another host."""
-    return asyncio.run(_read(url, {**USER_AGENT, **headers}, denied, limit))
+def read(
+    url: str,
+    headers: Mapping[str, str],
+    *,
+    denied: str = DENIED,
+    limit: int = LONGEST_ANSWER,
+    span: tuple[int, int] | None = None,
+) -> bytes:
+    """The small document at `url`, or its bytes `span[0]` to `span[1]` (not included); blocks. DOWNLOAD or
+    NOT_FOUND where it cannot be had, also where it is longer than `limit` bytes. Headers are not sent on to
+    another host."""
+    asked = {**USER_AGENT, **headers}
+    if span:
+        asked |= {"Range": f"bytes={span[0]}-{span[1] - 1}", "Accept-Encoding": "identity"}
+    return asyncio.run(_read(url, asked, denied, limit, span))
 
 
-async def _read(url: str, headers: dict[str, str], denied: str, limit: int) -> bytes:
+async def _read(
+    url: str, headers: dict[str, str], denied: str, limit: int, span: tuple[int, int] | None
+) -> bytes:
     tried = 0
     async with client() as connection:
         while True:
-            answer = await _answer(connection, url, headers, denied, limit)
+            answer = await _answer(connection, url, headers, denied, limit, span)
             if isinstance(answer, bytes):
                 return answer
             tried += 1
@@ -197,18 +210,31 @@ async def _read(url: str, headers: dict[str, str], denied: str, limit: int) -> b
 
 
 async def _answer(
-    connection: httpx.AsyncClient, url: str, headers: dict[str, str], denied: str, limit: int
+    connection: httpx.AsyncClient,
+    url: str,
+    headers: dict[str, str],
+    denied: str,
+    limit: int,
+    span: tuple[int, int] | None,
 ) -> bytes | Again:
     try:
         with wording(url):
             async with connection.stream("GET", url, headers=headers) as response:
-                if response.status_code != 200:
+                if response.status_code != (206 if span else 200):
+                    if span and response.status_code == 200:
+                        raise LlmrunError(DOWNLOAD, f"{shown(url)} cannot be read in parts", hint="pull it")
                     raise refusal(response, url, denied)
-                body = bytearray()
-                async for block in response.aiter_bytes():
-                    body += block
-                    if len(body) > limit:
-                        raise LlmrunError(DOWNLOAD, f"{shown(url)} sent more than {limit} bytes", hint="")
-                return bytes(body)
+                return await _body(response, span[1] - span[0] if span else None, limit, url)
     except Again as failure:
         return failure
+
+
+async def _body(response: httpx.Response, exactly: int | None, limit: int, url: str) -> bytes:
+    body = bytearray()
+    async for block in response.aiter_bytes():
+        body += block
+        if len(body) > (limit if exactly is None else exactly):
+            raise LlmrunError(DOWNLOAD, f"{shown(url)} sends more than was asked for", hint="check the link")
+    if exactly is not None and len(body) < exactly:
+        raise Again(f"the body ended at {len(body)} bytes")
+    return bytes(body)

@@ -58,6 +58,7 @@ class Offer:
     name    how the model may be called; vendor: what tells it from others of that name
     why     one line on the choice, or empty
     terms   what the source says of how to run it, under what a Modelfile says
+    read    bytes `start` to `end` (not included) of one file; None where the source has no ranges
     fetch   puts some of the files into a folder, which exists and may hold part of them from an earlier try;
             the order is kept
     """
@@ -69,15 +70,12 @@ class Offer:
     vendor: str = ""
     why: str = ""
     terms: Terms = field(default_factory=Terms)
+    read: Callable[[RemoteFile, int, int], bytes] | None = None
 
     @property
     def size(self) -> int | None:
         """Bytes of all files, None where one is not known."""
         return total(self.files)
-
-    @property
-    def weights(self) -> tuple[RemoteFile, ...]:
-        return tuple(file for file in self.files if file.role == "weights")
 
 
 def total(files: Sequence[RemoteFile]) -> int | None:

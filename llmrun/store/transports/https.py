@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
+from llmrun.store import web
 from llmrun.store.download import Wanted, download
 from llmrun.store.progress import Meter
 from llmrun.store.quants import shard_siblings, split_label
@@ -29,7 +30,17 @@ def offer(reference: UrlRef) -> Offer:
         name=f"{model}:{quant}" if quant else model,
         fetch=lambda missing, into, meter: fetch_all(missing, into, meter, Wanted("")),
         vendor=parts.hostname or "",
+        read=lambda file, start, end: read_range(file, start, end, Wanted("")),
     )
+
+
+def read_range(file: RemoteFile, start: int, end: int, pattern: Wanted) -> bytes:
+    """Bytes `start` to `end` (not included) of `file`, where it lies or over the network."""
+    if file.here:
+        with file.here.open("rb") as local:
+            local.seek(start)
+            return local.read(end - start)
+    return web.read(file.url, pattern.headers, denied=pattern.denied, span=(start, end))
 
 
 def fetch_all(

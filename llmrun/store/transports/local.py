@@ -5,10 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 from llmrun.errors import UNKNOWN_MODEL, LlmrunError
+from llmrun.store.download import Wanted
 from llmrun.store.progress import Meter
 from llmrun.store.quants import shard_siblings, split_label
 from llmrun.store.reference import FileRef
 from llmrun.store.transports.base import Fetched, Offer, RemoteFile
+from llmrun.store.transports.https import read_range
 
 
 def offer(reference: FileRef) -> Offer:
@@ -19,6 +21,7 @@ def offer(reference: FileRef) -> Offer:
         files=tuple(RemoteFile(file.name, file.stat().st_size, here=file) for file in files),
         name=f"{model}:{quant}" if quant else model,
         fetch=_never,
+        read=lambda file, start, end: read_range(file, start, end, Wanted("")),
     )
 
 

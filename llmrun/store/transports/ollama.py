@@ -24,7 +24,7 @@ from llmrun.store.go_template import Untranslatable, looks_go, to_jinja
 from llmrun.store.modelfile import parse_modelfile
 from llmrun.store.reference import OllamaRef
 from llmrun.store.transports.base import Offer, RemoteFile, Terms
-from llmrun.store.transports.https import fetch_all
+from llmrun.store.transports.https import fetch_all, read_range
 from llmrun.types import Message, Options
 
 _REGISTRY = "registry.ollama.ai"
@@ -122,6 +122,7 @@ def offer(reference: OllamaRef) -> Offer:
         vendor="ollama" if reference.namespace == "library" else reference.namespace,
         why=problem,
         terms=terms,
+        read=lambda file, start, end: read_range(file, start, end, pattern),
     )
 
 

@@ -13,7 +13,7 @@ from llmrun.store.download import Wanted
 from llmrun.store.quants import choose, shard_siblings, split_label, weights_in
 from llmrun.store.reference import RepoRef
 from llmrun.store.transports.base import Offer, RemoteFile
-from llmrun.store.transports.https import fetch_all
+from llmrun.store.transports.https import fetch_all, read_range
 
 
 @dataclass(frozen=True)
@@ -52,6 +52,7 @@ def offer_from(reference: RepoRef, files: Mapping[str, Listed], pattern: Wanted,
         name=f"{model}:{quant}" if quant else model,
         fetch=lambda missing, folder, meter: fetch_all(missing, folder, meter, pattern),
         vendor=vendor,
+        read=lambda file, start, end: read_range(file, start, end, pattern),
         why=note + why if note or not (reference.quant or reference.file) else "",
     )
 

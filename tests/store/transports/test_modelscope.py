@@ -80,5 +80,5 @@ def test_offer_passing_failure_is_tried_again(site: Host) -> None:
 
 def test_offer_endless_listing_is_refused(site: Host) -> None:
     site.faults[API].append(Fault(body=b" " * (17 << 20)))
-    with pytest.raises(LlmrunError, match="more than"):
+    with pytest.raises(LlmrunError, match="sends more than"):
         offer()
