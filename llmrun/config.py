@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import difflib
+import math
 import os
+import re
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, replace
@@ -18,6 +20,11 @@ else:
     import tomli as tomllib
 
 DEFAULT_MODEL = "smollm2:135m"
+MAX_SEQUENCES = 256  # LLAMA_MAX_SEQ in llama.cpp
+_UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+_DURATION_PART = re.compile(r"(\d+(?:\.\d+)?)(ms|[smhd])")
+_DURATION = re.compile(rf"(?:{_DURATION_PART.pattern})+")
+
 KV_TYPES = ("f32", "f16", "bf16", "q8_0", "q5_1", "q5_0", "q4_1", "q4_0", "iq4_nl")
 
 
@@ -63,6 +70,13 @@ def _auto_or_count(text: str) -> int | None:
     return count
 
 
+def _auto_or_sequences(text: str) -> int | None:
+    count = _auto_or_count(text)
+    if count is not None and count > MAX_SEQUENCES:
+        raise ValueError(text)
+    return count
+
+
 def _count(text: str) -> int:
     count = int(text)
     if count < 0:
@@ -86,23 +100,13 @@ def _origins(text: str) -> tuple[str, ...]:
 
 def parse_duration(text: str) -> float:
     """Seconds in `5m`, `1h30m`, `300`, `0`; a negative number means for ever (`inf`)."""
-    units = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
-    try:
-        seconds = float(text)
-    except ValueError:
-        seconds = 0.0
-        rest = text.strip().lower()
-        while rest:
-            digits = rest[: len(rest) - len(rest.lstrip("0123456789."))]
-            rest = rest[len(digits) :]
-            unit = rest[: len(rest) - len(rest.lstrip("mshd"))]
-            rest = rest[len(unit) :]
-            if not digits or unit not in units:
-                raise ValueError(text) from None
-            seconds += float(digits) * units[unit]
-    if seconds != seconds:
+    text = text.strip().lower()
+    if _DURATION.fullmatch(text):
+        return sum(float(count) * _UNITS[unit] for count, unit in _DURATION_PART.findall(text))
+    seconds = float(text)
+    if math.isnan(seconds):
         raise ValueError(text)
-    return float("inf") if seconds < 0 else seconds
+    return math.inf if seconds < 0 else seconds
 
 
 def parse_host(text: str) -> tuple[str, int]:
@@ -138,7 +142,10 @@ class Settings:
         300.0, parse_duration, "5m, 300, -1, 0", "idle time before a model is unloaded; -1 never, 0 at once"
     )
     parallel: int | None = _setting(
-        None, _auto_or_count, "auto or a count", "sequences decoded together per model"
+        None,
+        _auto_or_sequences,
+        f"auto or 1 to {MAX_SEQUENCES}",
+        "sequences decoded together per model",
     )
     ctx: int | None = _setting(
         None, _auto_or_count, "auto or tokens", "context: the model's own, capped by what fits in memory"

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from llmrun.config import MAX_SEQUENCES
+
 # Bytes per number of the KV types: block size and bytes per block from ggml-common.h
 _KV_BYTES = {
     "f32": 4.0,
@@ -69,6 +71,6 @@ def sizes(
     return Sizes(
         ctx=ctx,
         parallel=running,
-        slots=min(256, running + retained),  # LLAMA_MAX_SEQ
+        slots=min(MAX_SEQUENCES, running + retained),
         threads=threads or machine.cores,
     )

@@ -1,0 +1,84 @@
+from __future__ import annotations
+
+import contextlib
+import itertools
+import os
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from llmrun.runner.frames import (
+    MAX_FRAME,
+    PREFIX_SIZE,
+    Cancel,
+    Events,
+    Load,
+    Shutdown,
+    Stats,
+    Submit,
+    decode_down,
+    decode_up,
+    encode,
+    frame_length,
+)
+from llmrun.runner.pipes import FrameWriter, read_frames
+from llmrun.types import GenerateRequest, Text
+
+STATS = Stats(
+    running=0, waiting=0, kv_used=0, kv_retained=0, kv_total=8, prompt_tokens=0, cached_tokens=0,
+    completion_tokens=0, steps=0, preemptions=0, decode_tps=0.0,
+)  # fmt: skip
+
+
+def test_read_frames_gives_what_was_written_until_the_pipe_closes() -> None:
+    frames = [
+        Load(name="m", path="/m.gguf", ctx=5),
+        Submit(GenerateRequest(id="a", model="m", prompt=(1, 2), logit_bias={3: -1.0})),
+        Cancel("a"),
+        Shutdown(),
+    ]
+    reading, writing = os.pipe()
+    os.write(writing, b"".join(map(encode, frames)))
+    os.close(writing)
+    assert list(read_frames(reading)) == frames
+
+
+@pytest.mark.parametrize("kept", [1, PREFIX_SIZE, PREFIX_SIZE + 2])
+def test_read_frames_of_a_frame_cut_short_ends(kept: int) -> None:
+    reading, writing = os.pipe()
+    os.write(writing, encode(Cancel("abcdef"))[:kept])
+    os.close(writing)
+    assert list(read_frames(reading)) == []
+
+
+def test_frame_length_beyond_the_limit_is_refused() -> None:
+    with pytest.raises(ValueError, match="longer than"):
+        frame_length((MAX_FRAME + 1).to_bytes(4, "little"))
+
+
+@given(st.binary(max_size=200))
+def test_decode_of_random_bytes_is_a_frame_or_a_decode_error(body: bytes) -> None:
+    for decode in (decode_down, decode_up):
+        with contextlib.suppress(msgspec.DecodeError):
+            decode(body)
+
+
+def test_writer_keeps_the_order_and_sends_statistics_after_work() -> None:
+    reading, writing = os.pipe()
+    ticks = itertools.count()
+    writer = FrameWriter(writing, lambda: float(next(ticks)))  # every look at the clock is a second later
+    writer.stats = lambda: STATS
+    writer.start()
+    for i in range(3):
+        writer.put(Events([("a", Text(i, "x"))]))
+    writer.close()
+    os.close(writing)
+    with os.fdopen(reading, "rb") as stream:
+        found = []
+        while prefix := stream.read(PREFIX_SIZE):
+            found.append(decode_up(stream.read(frame_length(prefix))))
+    events = [frame for frame in found if isinstance(frame, Events)]
+    assert [frame.items[0][1] for frame in events] == [Text(i, "x") for i in range(3)]
+    assert found[-1] == STATS
