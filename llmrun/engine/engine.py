@@ -180,6 +180,10 @@ class Engine:
 
     def _advance(self, job: Job, sequence: Sequence, row: int) -> None:
         """Sample a sequence's next token and say what became certain by it."""
+        if sequence.request.max_tokens == 0:  # only the prompt was wanted
+            self._say(job, Stopped(sequence.index, "length"))
+            self._end(job, sequence)
+            return
         chain = self._chains.get(sequence) or self._make_chain(sequence)
         logprobs = sequence.request.logprobs
         token = chain.sample(self._context, row)

@@ -11,7 +11,8 @@ from llmrun.types import SamplingParams
 class EngineRequest:
     """One prompt. Ids are valid for the model, and at least one.
 
-    max_tokens  tokens to generate per answer; None: as far as the context reaches
+    max_tokens  tokens to generate per answer; 0: the prompt is computed and no more; None: as far as the
+                context reaches
     stop        non-empty strings that end an answer; they are not part of it
     logprobs    None: off; k: with the k likeliest alternatives
     seed        32 bits; answer i samples with seed + i

@@ -221,3 +221,16 @@ def test_engine_random_requests_leak_no_cells_and_end_once(model: Model) -> None
             assert sum(isinstance(e, Failed | Finished) for e in work.events[request]) == 1
         codes = {e.error.code for i in ids for e in work.events[i] if isinstance(e, Failed)}
         assert codes <= {"cancelled"}
+
+
+def test_engine_no_tokens_wanted_computes_the_prompt_and_keeps_it(model: Model) -> None:
+    prompt = _prompt(11, 50)
+    with running(model) as work:
+        nothing = work.submit(prompt, max_tokens=0, n=2)
+        work.wait()
+        assert joined_text(work.events[nothing]) == ""
+        assert work.stopped(nothing, 1).reason == "length"
+        assert work.finished(nothing).usage.completion == 0
+        again = work.submit(prompt)
+        work.wait()
+        assert work.finished(again).usage.cached == 49
