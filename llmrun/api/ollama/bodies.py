@@ -13,10 +13,13 @@ from pydantic import BeforeValidator, Field, PlainValidator, WithJsonSchema, mod
 from llmrun.api.ollama.options import ModelOptions
 from llmrun.api.schema import Body, Refused, unsupported, wrong
 from llmrun.config import parse_duration
+from llmrun.store.go_template import Untranslatable, looks_go, to_jinja
 from llmrun.types import Options
 
 LONGEST_KEEP = 2**31
 """Seconds; what is asked to stay longer stays for ever."""
+MAX_TEMPLATE = 2**18
+"""Characters; the largest chat templates have near 30,000."""
 
 
 def _seconds(value: object) -> float | None:
@@ -80,11 +83,26 @@ class Sampling(Body):
         return self
 
 
+def _jinja(value: object) -> object:
+    """A template as Jinja; Ollama's own are written for Go."""
+    if not isinstance(value, str):
+        return value
+    if len(value) > MAX_TEMPLATE:
+        raise wrong(f"should have at most {MAX_TEMPLATE} characters")
+    try:
+        return to_jinja(value) if looks_go(value) else value
+    except (Untranslatable, RecursionError) as problem:
+        why = "it is nested too deeply" if isinstance(problem, RecursionError) else problem
+        raise wrong(f"has no twin in Jinja: {why}", hint="write it in Jinja") from None
+
+
 class GenerateBody(Sampling):
     prompt: Annotated[str | None, Field(description="none or empty: the model is only loaded")] = None
     system: Annotated[str | None, Field(description="in place of the model's own system prompt")] = None
     template: Annotated[
-        str | None, Field(description="a chat template in place of the model's own: Jinja")
+        str | None,
+        BeforeValidator(_jinja),
+        Field(description="in place of the model's own chat template: Jinja, or Go that has a twin in Jinja"),
     ] = None
     raw: Annotated[bool | None, Field(description="the prompt goes to the model as it is")] = None
     context: Annotated[object, Refused("an earlier answer's token ids", unless=([],))] = None

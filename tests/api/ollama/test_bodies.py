@@ -163,6 +163,22 @@ def test_fields_that_ask_for_nothing_are_taken() -> None:
     OllamaChatBody.parse({"model": "m", "tools": [], "format": None, "truncate": False})
 
 
+def test_template_written_for_go_becomes_jinja() -> None:
+    go = "{{ if .System }}{{ .System }}\n{{ end }}{{ .Prompt }}"
+    template = GenerateBody.parse({"model": "m", "template": go}).template
+    assert template is not None
+    assert "{%" in template
+    assert GenerateBody.parse({"model": "m", "template": "{{ x }}"}).template == "{{ x }}"
+
+
+@pytest.mark.parametrize(
+    "template", ["{{ .Secret }}", "{{ if .System }}", "{{ if .System }}" * 9000, "x" * 300_000]
+)
+def test_template_that_has_no_twin_is_an_error(template: str) -> None:
+    error = refused(GenerateBody, template=template)
+    assert (error.kind, error.field) == (INVALID_REQUEST, "template")
+
+
 @pytest.mark.parametrize("name", ["system", "template"])
 def test_raw_takes_no_template(name: str) -> None:
     error = refused(GenerateBody, prompt="x", raw=True, **{name: "y"})

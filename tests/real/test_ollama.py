@@ -1,0 +1,133 @@
+"""The official `ollama` client and `curl` against a real daemon with the real model."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from collections.abc import Iterator
+from datetime import datetime, timedelta, timezone
+
+import ollama
+import pytest
+
+from llmrun.config import DEFAULT_MODEL
+from tests.real.daemons import Daemon, eventually
+
+pytestmark = pytest.mark.real
+
+SEA = [{"role": "user", "content": "Write one sentence about the sea."}]
+NEVER_ENDS = "1 2 3 4 5 6 7 8 9 10 11 12 13 14 15"
+
+
+@pytest.fixture(scope="module")
+def client(daemon: Daemon) -> Iterator[ollama.Client]:
+    with ollama.Client(host=daemon.url, timeout=100) as made:
+        yield made
+
+
+def test_chat_stream_joins_to_the_whole_reply(client: ollama.Client) -> None:
+    how = {"temperature": 0, "num_predict": 30}
+    whole = client.chat(DEFAULT_MODEL, SEA, options=how)
+    *parts, last = client.chat(DEFAULT_MODEL, SEA, options=how, stream=True)
+    assert "".join(part.message.content or "" for part in parts) == whole.message.content
+    assert (last.done_reason, last.eval_count) == (whole.done_reason, whole.eval_count)
+    assert last.prompt_eval_count == whole.prompt_eval_count
+    assert last.prompt_eval_count
+    assert last.total_duration
+    assert last.eval_duration
+    assert last.total_duration >= last.eval_duration > 0
+
+
+def test_generate_says_what_chat_says_and_raw_what_a_template_would(client: ollama.Client) -> None:
+    how = {"temperature": 0, "num_predict": 12}
+    said = client.chat(DEFAULT_MODEL, [{"role": "system", "content": "Be brief."}, *SEA], options=how)
+    prompt = SEA[0]["content"]
+    generated = client.generate(DEFAULT_MODEL, prompt, system="Be brief.", options=how)
+    assert generated.response == said.message.content
+    turns = f"<|im_start|>system\nBe brief.<|im_end|>\n<|im_start|>user\n{prompt}<|im_end|>\n"
+    raw = client.generate(DEFAULT_MODEL, f"{turns}<|im_start|>assistant\n", raw=True, options=how)
+    assert raw.response == said.message.content
+    assert raw.prompt_eval_count == generated.prompt_eval_count
+
+
+@pytest.mark.parametrize("template", ["{{ messages[-1].content }}", "{{ .Prompt }}"])
+def test_generate_template_of_the_request_is_used(client: ollama.Client, template: str) -> None:
+    how = {"temperature": 0, "num_predict": 8}
+    bare = client.generate(DEFAULT_MODEL, "One, two, three,", raw=True, options=how)
+    templated = client.generate(DEFAULT_MODEL, "One, two, three,", template=template, options=how)
+    assert (templated.response, templated.prompt_eval_count) == (bare.response, bare.prompt_eval_count)
+
+
+@pytest.mark.parametrize("limit", [{}, {"num_predict": -1}, {"num_predict": -2}, {"num_predict": 5}])
+def test_num_predict_ends_with_a_length_reason(client: ollama.Client, limit: dict[str, int]) -> None:
+    how = {"temperature": 0, "num_ctx": 96, "stop": [], **limit}
+    reply = client.generate(DEFAULT_MODEL, NEVER_ENDS, raw=True, options=how)
+    assert reply.done_reason == "length"
+    assert reply.prompt_eval_count
+    assert reply.eval_count == (5 if limit == {"num_predict": 5} else 96 - reply.prompt_eval_count)
+
+
+def test_num_predict_zero_computes_the_prompt_and_writes_nothing(client: ollama.Client) -> None:
+    reply = client.generate(DEFAULT_MODEL, NEVER_ENDS, raw=True, options={"num_predict": 0})
+    assert (reply.response, reply.done_reason, reply.eval_count) == ("", "length", 0)
+    assert reply.prompt_eval_count
+
+
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize(("how", "context"), [({}, 2048), ({"num_ctx": 64}, 64)])
+def test_prompt_longer_than_the_context_is_400_with_both_numbers(
+    client: ollama.Client, how: dict[str, int], context: int, stream: bool
+) -> None:
+    client.generate(DEFAULT_MODEL)  # so that the answer comes before the stream's headers
+    long = [{"role": "user", "content": "a " * 4000}]
+    with pytest.raises(ollama.ResponseError, match=rf"has 40\d\d tokens.* {context} ") as caught:
+        list(client.chat(DEFAULT_MODEL, long, options=how, stream=stream))
+    assert caught.value.status_code == 400
+
+
+def test_keep_alive_loads_shows_and_unloads(client: ollama.Client, daemon: Daemon) -> None:
+    assert client.generate(DEFAULT_MODEL, keep_alive="40m").done_reason == "load"
+    (model,) = client.ps().models
+    assert (model.name, model.context_length) == (DEFAULT_MODEL, 2048)
+    assert model.expires_at is not None
+    assert timedelta(minutes=38) < model.expires_at - datetime.now(timezone.utc) < timedelta(minutes=41)
+    assert client.chat(DEFAULT_MODEL, keep_alive=0).done_reason == "unload"
+    assert client.ps().models == []
+    client.generate(DEFAULT_MODEL, "Hi", options={"num_predict": 1}, keep_alive=0)
+    assert eventually(lambda: not daemon.loaded(), 10)
+
+
+def test_models_are_listed_and_shown(client: ollama.Client) -> None:
+    (model,) = client.list().models
+    assert (model.model, model.size) == (DEFAULT_MODEL, 98_362_432)
+    assert model.digest == "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53"
+    shown = client.show("smollm2")
+    assert shown.details is not None
+    assert (shown.details.parameter_size, shown.details.quantization_level) == ("134.52M", "Q4_1")
+    assert "<|im_start|>" in (shown.template or "")
+    assert shown.modelinfo is not None
+    assert shown.modelinfo["llama.context_length"] == 8192
+
+
+def test_copy_answers_under_its_name_and_is_deleted(client: ollama.Client) -> None:
+    client.copy(DEFAULT_MODEL, "sea:copy")
+    try:
+        assert client.generate("sea:copy", "Hi", options={"num_predict": 1}).eval_count == 1
+    finally:
+        client.delete("sea:copy")
+    with pytest.raises(ollama.ResponseError, match="not found"):
+        client.generate("sea:copy", "Hi")
+
+
+def test_pull_of_what_is_here_succeeds(client: ollama.Client) -> None:
+    assert [step.status for step in client.pull(DEFAULT_MODEL, stream=True)][-1] == "success"
+
+
+@pytest.mark.skipif(not shutil.which("curl"), reason="curl is not installed")
+def test_curl_streams_lines(daemon: Daemon) -> None:
+    body = f'{{"model": "{DEFAULT_MODEL}", "prompt": "Hi", "options": {{"num_predict": 3}}}}'
+    done = subprocess.run(
+        ["curl", "-sS", f"{daemon.url}/api/generate", "-d", body], capture_output=True, text=True, timeout=100
+    )
+    assert done.returncode == 0, done.stderr
+    assert '"done":true' in done.stdout.splitlines()[-1]
