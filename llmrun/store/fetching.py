@@ -319,12 +319,13 @@ class _Round:
             run.end = run.start
 
     def _record(self, run: _Run, buffer: bytearray, count: int) -> None:
-        data = bytes(buffer[:count])
-        del buffer[:count]
-        self.fetching.flying -= count
-        if self.part.put(run.start, data) and self.until_change:
+        """Write the first `count` bytes of `buffer`. Only what is written leaves the buffer: the rest of it
+        belongs right behind."""
+        if self.part.put(run.start, bytes(buffer[:count])) and self.until_change:
             self.changed = True
         run.start += count
+        del buffer[:count]
+        self.fetching.flying -= count
 
     def _no_gguf(self, buffer: bytearray) -> LlmrunError:
         start = bytes(buffer)

@@ -12,6 +12,8 @@ from llmrun.store import Store, StoredModel, web
 from llmrun.store.progress import PullProgress
 from tests.store.server import Host, serving
 
+_BUNDLES = ("REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE")
+
 
 @pytest.fixture
 def host() -> Iterator[Host]:
@@ -33,6 +35,14 @@ def store(paths: Paths) -> Store:
 @pytest.fixture
 def progress() -> list[PullProgress]:
     return []
+
+
+@pytest.fixture(autouse=True)
+def _own_network(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The servers of these tests are on this machine, whatever proxy and certificates its user has set."""
+    for name in ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "SSL_CERT_FILE", "SSL_CERT_DIR", *_BUNDLES):
+        monkeypatch.delenv(name, raising=False)
+        monkeypatch.delenv(name.lower(), raising=False)
 
 
 @pytest.fixture(autouse=True)

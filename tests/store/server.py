@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+import ssl
 import sys
 import threading
 from collections import defaultdict, deque
@@ -17,6 +18,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 COMMIT = "c0ffee" + "0" * 34
@@ -213,16 +215,22 @@ class _Server(ThreadingHTTPServer):
     daemon_threads = True
 
     def handle_error(self, request: object, client_address: object) -> None:
-        if not isinstance(sys.exc_info()[1], ConnectionError):  # a client may go at any time
+        if not isinstance(sys.exc_info()[1], ConnectionError | ssl.SSLError):  # a client may go at any time
             super().handle_error(request, client_address)  # type: ignore[arg-type]
 
 
 @contextmanager
-def serving() -> Iterator[Host]:
-    """A host on a free port of this machine, ended with the block."""
+def serving(certificate: Path | None = None) -> Iterator[Host]:
+    """A host on a free port of this machine, ended with the block; over TLS with a PEM file of key and
+    certificate."""
     handler = type("Handler", (_Handler,), {})
     server = _Server(("127.0.0.1", 0), handler)
-    host = handler.host = Host(f"http://127.0.0.1:{server.server_address[1]}")  # type: ignore[attr-defined]
+    if certificate:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(certificate)
+        server.socket = context.wrap_socket(server.socket, server_side=True, do_handshake_on_connect=False)
+    scheme = "https" if certificate else "http"
+    host = handler.host = Host(f"{scheme}://127.0.0.1:{server.server_address[1]}")  # type: ignore[attr-defined]
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
     thread.start()
     try:
