@@ -38,10 +38,12 @@ MAY_IMPORT = {
     "runner": BASE | {"store", "llama", "engine", "chat"},
     "daemon": BASE | {"store", "runner.frames"},
     "api": BASE | {"store", "daemon"},
-    "client": BASE | {"store", "daemon"},
+    "asking": BASE,
+    "embedded": BASE | {"asking", "store", "runner", "daemon.prepare"},
+    "client": BASE | {"asking", "store", "daemon"},
     "cli": BASE | {"store", "daemon", "client", "api", "chat.template"},
     "__main__": {"cli"},
-    "__init__": BASE | {"store", "client"},
+    "__init__": {"embedded", "client"},
 }
 
 # Libraries that mark a layer: no other package may import them.
@@ -64,7 +66,8 @@ MAX_LINES = 350
 
 @dataclass(frozen=True)
 class Import:
-    """One import of `target` (a dotted module name) in `file`; `lazy`: inside a function."""
+    """One import of `target` (a dotted module name) in `file`; `lazy`: not when
+    the module is imported (inside a function, or for types only)."""
 
     file: Path
     line: int
@@ -101,13 +104,18 @@ def targets(node: ast.AST, path: Path) -> Iterator[str]:
         )
 
 
+def is_for_types(node: ast.AST) -> bool:
+    """Whether this is `if TYPE_CHECKING:`, whose imports never run."""
+    return isinstance(node, ast.If) and getattr(node.test, "id", "") == "TYPE_CHECKING"
+
+
 @cache
 def imports(path: Path) -> tuple[Import, ...]:
     found = []
 
     def visit(node: ast.AST, lazy: bool) -> None:
         found.extend(Import(path, getattr(node, "lineno", 0), target, lazy) for target in targets(node, path))
-        inside = lazy or isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+        inside = lazy or isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) or is_for_types(node)
         for child in ast.iter_child_nodes(node):
             visit(child, inside)
 

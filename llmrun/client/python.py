@@ -1,0 +1,74 @@
+"""The daemon from Python code: `llmrun.Client()`. Found where it runs, started where it does not."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from types import TracebackType
+from typing import Any, Literal, overload
+
+from llmrun.asking import Conversation, as_messages, as_options
+from llmrun.client.answer import Answer
+from llmrun.client.client import Client as HttpClient
+from llmrun.client.connection import Connector
+from llmrun.config import Paths, load_settings
+
+_log = logging.getLogger(__name__)
+
+
+class Client:
+    """A context manager. Not thread-safe; errors are LlmrunError."""
+
+    def __init__(self) -> None:
+        """LlmrunError DAEMON_UNREACHABLE where no daemon runs and none can be started."""
+        paths = Paths.find()
+        connector = Connector(paths, load_settings(paths), note=_log.info, warn=_log.warning)
+        self._http: HttpClient = connector.connect()
+
+    @overload
+    def chat(
+        self, model: str, messages: Conversation, *, stream: Literal[False] = ..., **options: Any
+    ) -> str: ...
+    @overload
+    def chat(
+        self, model: str, messages: Conversation, *, stream: Literal[True], **options: Any
+    ) -> Iterator[str]: ...
+    def chat(
+        self, model: str, messages: Conversation, *, stream: bool = False, **options: Any
+    ) -> str | Iterator[str]:
+        """The next turn of a conversation, whole or piece by piece. `options` as in `llmrun.types`."""
+        return _said(self._http.chat(model, as_messages(messages), as_options(options)), stream)
+
+    @overload
+    def complete(self, model: str, prompt: str, *, stream: Literal[False] = ..., **options: Any) -> str: ...
+    @overload
+    def complete(
+        self, model: str, prompt: str, *, stream: Literal[True], **options: Any
+    ) -> Iterator[str]: ...
+    def complete(
+        self, model: str, prompt: str, *, stream: bool = False, **options: Any
+    ) -> str | Iterator[str]:
+        """The continuation of a raw prompt, whole or piece by piece."""
+        return _said(self._http.complete(model, prompt, as_options(options)), stream)
+
+    def close(self) -> None:
+        """Close the connection; the daemon goes on."""
+        self._http.close()
+
+    def __enter__(self) -> Client:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def _said(answer: Answer, stream: bool) -> str | Iterator[str]:
+    pieces = _pieces(answer)
+    return pieces if stream else "".join(pieces)
+
+
+def _pieces(answer: Answer) -> Iterator[str]:
+    with answer:
+        yield from answer

@@ -1,0 +1,128 @@
+"""A model in this process, without a daemon: `llmrun.load("smollm2:135m")`.
+
+A crash of llama.cpp is then a crash of this process; `llmrun.Client()` has the daemon between.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+import uuid
+from collections.abc import Iterator
+from queue import SimpleQueue
+from types import TracebackType
+from typing import Any, Literal, overload
+
+from llmrun.asking import Conversation, as_messages, as_options
+from llmrun.config import Paths, Settings, load_settings
+from llmrun.daemon.prepare import content_version, prepare
+from llmrun.errors import SHUTTING_DOWN, UNKNOWN_MODEL, LlmrunError
+from llmrun.runner.desk import Desk
+from llmrun.runner.loading import load as load_model
+from llmrun.store import Store, StoredModel
+from llmrun.types import Event, Failed, Finished, GenerateRequest, Text
+
+
+def load(name: str, **settings: Any) -> EmbeddedModel:
+    """Load a model into this process; it is pulled first where it is not here yet.
+
+    `settings` are those of `llmrun.config.Settings` (`ctx=4096`, `parallel=4`, …) and win over the
+    environment and config.toml. LlmrunError where the model is unknown or cannot be loaded.
+    """
+    paths = Paths.find()
+    store = Store(paths)
+    try:
+        stored = store.resolve(name)
+    except LlmrunError as error:
+        if error.kind is not UNKNOWN_MODEL or not store.can_pull(name):
+            raise
+        stored = store.pull(name)
+    return EmbeddedModel(stored, load_settings(paths, flags=settings))
+
+
+class EmbeddedModel:
+    """A loaded model; a context manager. Any thread may ask, and answers are decoded together."""
+
+    def __init__(self, stored: StoredModel, settings: Settings) -> None:
+        self._stored = stored
+        self._settings = settings
+        self._version = content_version(stored)
+        self._replies: dict[str, SimpleQueue[Event]] = {}
+        self._preparing = threading.Lock()
+        _, wanted = prepare(self._request(prompt=""), stored, self._version, settings)
+        self._loaded = load_model(wanted.load, self._emit, lambda _fraction: None)
+        self._desk = Desk(self._loaded, self._say, time.monotonic)
+        self._thread: threading.Thread | None = threading.Thread(
+            target=self._loaded.engine.run, name="engine", daemon=True
+        )
+        self._thread.start()
+
+    @property
+    def ctx(self) -> int:
+        """Tokens of context it was loaded with."""
+        return self._loaded.info.ctx
+
+    @overload
+    def chat(self, messages: Conversation, *, stream: Literal[False] = ..., **options: Any) -> str: ...
+    @overload
+    def chat(self, messages: Conversation, *, stream: Literal[True], **options: Any) -> Iterator[str]: ...
+    def chat(self, messages: Conversation, *, stream: bool = False, **options: Any) -> str | Iterator[str]:
+        """The next turn of a conversation, whole or piece by piece. `options` as in `llmrun.types`."""
+        return self._answer(stream, messages=as_messages(messages), options=as_options(options))
+
+    @overload
+    def complete(self, prompt: str, *, stream: Literal[False] = ..., **options: Any) -> str: ...
+    @overload
+    def complete(self, prompt: str, *, stream: Literal[True], **options: Any) -> Iterator[str]: ...
+    def complete(self, prompt: str, *, stream: bool = False, **options: Any) -> str | Iterator[str]:
+        """The continuation of a raw prompt, whole or piece by piece."""
+        return self._answer(stream, prompt=prompt, options=as_options(options))
+
+    def close(self) -> None:
+        """End open answers and free the memory. Harmless when called again."""
+        if self._thread is not None:
+            self._loaded.engine.stop()
+            self._thread.join()
+            self._thread = None
+            self._loaded.model.close()
+
+    def __enter__(self) -> EmbeddedModel:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _request(self, **asked: Any) -> GenerateRequest:
+        return GenerateRequest(id=uuid.uuid4().hex, model=self._stored.name, **asked)
+
+    def _answer(self, stream: bool, **asked: Any) -> str | Iterator[str]:
+        request, _ = prepare(self._request(**asked), self._stored, self._version, self._settings)
+        pieces = (event.text for event in self._events(request) if isinstance(event, Text))
+        return pieces if stream else "".join(pieces)
+
+    def _events(self, request: GenerateRequest) -> Iterator[Event]:
+        if self._thread is None:
+            raise LlmrunError(SHUTTING_DOWN, f"{self._stored.name} is closed", hint="load it again")
+        reply: SimpleQueue[Event] = SimpleQueue()
+        self._replies[request.id] = reply
+        self._desk.expect(request.id)
+        try:
+            with self._preparing:
+                self._desk.prepare(request)
+            while not isinstance(event := reply.get(), Finished | Failed):
+                yield event
+            if isinstance(event, Failed):
+                raise LlmrunError.from_info(event.error)
+        finally:
+            del self._replies[request.id]
+            self._desk.cancel(request.id)
+
+    def _say(self, request_id: str, event: Event) -> None:
+        if reply := self._replies.get(request_id):
+            reply.put(event)
+
+    def _emit(self, events: list[tuple[str, Event]]) -> None:
+        for request_id, event in events:
+            self._say(request_id, event)
