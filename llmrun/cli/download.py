@@ -2,27 +2,64 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from llmrun.cli.output import Output
+from llmrun.errors import USAGE, LlmrunError
 from llmrun.store.disk import human
 
 if TYPE_CHECKING:
     from llmrun.store import Store, StoredModel
+    from llmrun.store.preview import Preview
     from llmrun.store.progress import PullProgress
 
 Report = Callable[["PullProgress"], None]
 _VERBS = {"download": "downloading", "verify": "checking"}
 
 
-def pull(out: Output, store: Store, reference: str) -> StoredModel:
+def parse_rate(text: str) -> int:
+    """Bytes a second in `500k`, `5M`, `1.5G` or `80000`; units are 1024, as curl's and wget's are."""
+    match = re.fullmatch(r"(\d+(?:\.\d+)?|\.\d+)([kmg]?)b?(?:/s)?", text.strip().lower())
+    rate = int(float(match[1]) * 1024 ** " kmg".index(match[2] or " ")) if match else 0
+    if rate < 1:
+        raise LlmrunError(
+            USAGE, f"{text!r} is not a rate", hint="use bytes a second, such as 500k, 5M or 1.5G"
+        )
+    return rate
+
+
+def pull(
+    out: Output, store: Store, reference: str, *, quant: str | None = None, limit_rate: int | None = None
+) -> StoredModel:
     """Fetch `reference` and tell of it on stderr. What an interrupted pull fetched is kept."""
     with reporter(out) as report:
-        model = store.pull(reference, on_progress=report)
+        model = store.pull(reference, quant=quant, limit_rate=limit_rate, on_progress=report)
     out.note(f"{model.name}: {human(model.size)}, {model.quant}, from {model.source}")
     return model
+
+
+def show_preview(out: Output, preview: Preview) -> None:
+    """What a pull would fetch, as a result."""
+    if out.mode == "json":
+        out.json({**asdict(preview), "fits_disk": preview.fits_disk})
+        return
+    pairs = [("source", preview.source)]
+    if preview.why:
+        pairs.append(("why", preview.why))
+    for file in preview.files:
+        size = "size not known before it is fetched" if file.size is None else human(file.size)
+        name = file.name or "a GGUF file in the package"
+        pairs.append((file.role, f"{name}, {size}{', here already' if file.here else ''}"))
+    if preview.kept:
+        pairs.append(("kept", f"{human(preview.kept)} of an earlier try"))
+    pairs.append(("to fetch", "not known" if preview.to_fetch is None else human(preview.to_fetch)))
+    room = {True: "", False: ": too little", None: ""}[preview.fits_disk]
+    pairs.append(("disk", f"{human(preview.free)} free{room}"))
+    out.fields(pairs)
 
 
 @contextmanager
