@@ -29,19 +29,13 @@ def duration(seconds: float) -> str:
     return " ".join(parts[:2]) or "0s"
 
 
-_UNITS = (("year", 31536000), ("month", 2592000), ("day", 86400), ("hour", 3600), ("minute", 60))
+_AGES = (("year", 31536000), ("month", 2592000), ("day", 86400), ("hour", 3600), ("minute", 60))
 
 
 def ago(moment: datetime, now: datetime | None = None) -> str:
     """How long since `moment`, in its largest unit: `3 days ago`."""
     seconds = ((now or datetime.now(timezone.utc)) - moment).total_seconds()
-    for unit, length in (
-        ("year", 31536000),
-        ("month", 2592000),
-        ("day", 86400),
-        ("hour", 3600),
-        ("minute", 60),
-    ):
+    for unit, length in _AGES:
         if (count := int(seconds // length)) >= 1:
             return f"{count} {unit}{'s' if count > 1 else ''} ago"
     return "just now"
