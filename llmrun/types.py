@@ -45,13 +45,11 @@ class Options(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     def over(self, lower: Options) -> Options:
         """These options laid over `lower`: what is set here wins, stops are joined in order."""
-        merged = {
-            name: lower_value if (value := getattr(self, name)) is None else value
-            for name in self.__struct_fields__
-            if name != "stop"
-            for lower_value in (getattr(lower, name),)
+        stops = tuple(dict.fromkeys((*lower.stop, *self.stop)))
+        set_here = {
+            name: value for name in self.__struct_fields__ if (value := getattr(self, name)) is not None
         }
-        return Options(stop=tuple(dict.fromkeys((*lower.stop, *self.stop))), **merged)
+        return msgspec.structs.replace(lower, **{**set_here, "stop": stops})
 
 
 class SamplingParams(msgspec.Struct, frozen=True, kw_only=True):

@@ -13,22 +13,6 @@ import msgspec
 from llmrun.errors import INTERNAL, KINDS, LlmrunError
 from llmrun.types import Message, Options, Timings, Usage
 
-# Options the OpenAI dialect knows by the same name, ours among them.
-_SAME_NAME = (
-    "temperature",
-    "top_k",
-    "top_p",
-    "min_p",
-    "typical_p",
-    "repeat_penalty",
-    "repeat_last_n",
-    "presence_penalty",
-    "frequency_penalty",
-    "seed",
-    "max_tokens",
-    "ctx",
-)
-
 
 class Delta(msgspec.Struct, frozen=True):
     content: str | None = None
@@ -116,14 +100,6 @@ class LoadedModel(msgspec.Struct, frozen=True):
     in_flight: int = 0
 
 
-def sampling_fields(options: Options) -> dict[str, Any]:
-    """The set options as fields of a request body."""
-    fields = {name: value for name in _SAME_NAME if (value := getattr(options, name)) is not None}
-    if options.stop:
-        fields["stop"] = list(options.stop)
-    return fields
-
-
 def chat_body(model: str, messages: Sequence[Message], options: Options) -> dict[str, Any]:
     """A streamed chat request."""
     turns = [{"role": message.role, "content": message.content} for message in messages]
@@ -136,7 +112,8 @@ def completion_body(model: str, prompt: str, options: Options) -> dict[str, Any]
 
 
 def _streamed(options: Options) -> dict[str, Any]:
-    return {"stream": True, "stream_options": {"include_usage": True}, **sampling_fields(options)}
+    """What both requests share. The dialect knows every option by our name; those not set are left out."""
+    return {"stream": True, "stream_options": {"include_usage": True}, **msgspec.to_builtins(options)}
 
 
 def error_of(status: int, body: bytes) -> LlmrunError:

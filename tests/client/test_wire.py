@@ -4,6 +4,7 @@ import json
 
 import msgspec
 
+from llmrun.api.openai.bodies import ChatBody, CompletionBody
 from llmrun.api.openai.errors import error_body
 from llmrun.client import wire
 from llmrun.errors import CONTEXT_LENGTH, INTERNAL, UNKNOWN_MODEL, LlmrunError
@@ -21,15 +22,20 @@ def test_chat_body_sends_only_what_is_set() -> None:
         "temperature": 0.0,
         "top_k": 3,
         "max_tokens": 5,
-        "stop": ["a", "b"],
+        "stop": ("a", "b"),
         "ctx": 1024,
     }
 
 
-def test_sampling_fields_know_every_option() -> None:
+def test_bodies_with_every_option_are_what_the_daemon_takes() -> None:
     """An option that the client forgot to send would be accepted and ignored."""
-    every = {name: ("x",) if name == "stop" else 1 for name in Options.__struct_fields__}
-    assert set(wire.sampling_fields(Options(**every))) == set(every)
+    every = Options(**{name: ("x",) if name == "stop" else 1 for name in Options.__struct_fields__})
+    for sent, taken in (
+        (wire.chat_body("m", [Message(role="user", content="hi")], every), ChatBody),
+        (wire.completion_body("m", "hi", every), CompletionBody),
+    ):
+        assert set(sent) >= set(Options.__struct_fields__)
+        taken.parse(json.loads(json.dumps(sent)))
 
 
 def test_error_of_the_daemons_own_body_is_the_error_again() -> None:
