@@ -117,6 +117,7 @@ class GenerateRequest(msgspec.Struct, frozen=True, kw_only=True):
     template         Jinja source of a chat template to use in place of the model's
     keep_alive       seconds that the model stays loaded once it is idle (inf: for ever); None leaves
                      that as it is
+    output_format    what the answers must look like; None: free text
     """
 
     id: str
@@ -131,6 +132,7 @@ class GenerateRequest(msgspec.Struct, frozen=True, kw_only=True):
     echo: bool = False
     template: str | None = None
     keep_alive: float | None = None
+    output_format: OutputFormat | None = None
 
 
 class TopLogprob(msgspec.Struct, frozen=True, array_like=True):

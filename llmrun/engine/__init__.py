@@ -4,7 +4,8 @@ Knows token ids, the KV cache, sampling and stop conditions. Knows no messages, 
 processes, and no clock but the one it is given.
 """
 
+from llmrun.engine.constraint import Constraint, GrammarRefused, Grammars
 from llmrun.engine.engine import Engine
 from llmrun.engine.request import EngineRequest
 
-__all__ = ["Engine", "EngineRequest"]
+__all__ = ["Constraint", "Engine", "EngineRequest", "GrammarRefused", "Grammars"]

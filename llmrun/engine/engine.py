@@ -122,7 +122,7 @@ class Engine:
             self._fail(self._jobs[note], LlmrunError(CANCELLED, "the request was cancelled"))
 
     def _step(self) -> None:
-        busy = any(s.pending == 1 for s in self.scheduler.running)
+        busy = any(s.decoding for s in self.scheduler.running)
         rows = self.scheduler.plan(self._budget.tokens(busy))
         if not rows or self._stopping:
             return
@@ -172,32 +172,42 @@ class Engine:
 
     def _sample(self, rows: list[Row], outputs: list[int]) -> None:
         for (sequence, _, output), row in zip(rows, outputs, strict=True):
-            job = self._jobs[sequence.request.id]
+            job = self._jobs.get(sequence.request.id)
+            if job is None:  # it failed with a row before this one
+                continue
             if output:
-                self._advance(job, sequence, row)
-            else:
+                try:
+                    self._advance(job, sequence, row)
+                except LlmrunError as error:
+                    self._fail(job, error)
+            elif not sequence.generated:
                 self._say(job, Progress(sequence.computed, sequence.prompt_length, sequence.cached))
 
     def _advance(self, job: Job, sequence: Sequence, row: int) -> None:
-        """Sample a sequence's next token and say what became certain by it."""
+        """Take a sequence's next tokens and say what became certain by them."""
         if sequence.request.max_tokens == 0:  # only the prompt was wanted
             self._say(job, Stopped(sequence.index, "length"))
             self._end(job, sequence)
             return
-        chain = self._chains.get(sequence) or self._make_chain(sequence)
-        logprobs = sequence.request.logprobs
-        token = chain.sample(self._context, row)
-        sequence.append(token)
-        self.counters.completion_tokens += 1
+        constraint, logprobs = sequence.constraint, sequence.request.logprobs
+        tokens = self._next_tokens(sequence, row)
         job.sampled(self._clock())
-        eog = self._vocab.is_eog(token)
-        text = ""
-        if not eog:
-            text = sequence.text.push(self._vocab.piece(token))
-            if logprobs is not None:
-                logits = self._context.logits(row)
-                sequence.pending_logprobs.append(token_logprob(logits, token, logprobs, self._vocab.piece))
-        reason = sequence.finish_reason(eog, self.ctx)
+        text, reason = "", None
+        for count, token in enumerate(tokens, 1):
+            sequence.append(token)
+            self.counters.completion_tokens += 1
+            ended = self._vocab.is_eog(token)
+            if not ended:
+                text += sequence.text.push(self._vocab.piece(token))
+                if logprobs is not None:
+                    logits = self._context.logits(row)
+                    sequence.pending_logprobs.append(
+                        token_logprob(logits, token, logprobs, self._vocab.piece)
+                    )
+                ended = constraint is not None and count == len(tokens) and constraint.ended
+            reason = sequence.finish_reason(ended, self.ctx)
+            if reason is not None:
+                break
         if reason is not None and sequence.text.stopped is None:
             text += sequence.text.flush()
         if text or sequence.pending_logprobs:
@@ -206,6 +216,27 @@ class Engine:
         if reason is not None:
             self._say(job, Stopped(sequence.index, reason, sequence.text.stopped))
             self._end(job, sequence)
+
+    def _next_tokens(self, sequence: Sequence, row: int) -> list[int]:
+        """The token after an output row, sampled or forced by the grammar, and those forced behind it.
+
+        Each log probability needs a row of its own: where they are wanted, one token at a time.
+        """
+        chain = self._chains.get(sequence) or self._make_chain(sequence)
+        constraint = sequence.constraint
+        if constraint is None:
+            return [chain.sample(self._context, row)]
+        tokens, forced = [], constraint.forced()
+        if not forced:
+            token = chain.sample_among(constraint.allowed(), self._context.logits(row))
+            constraint.accept(token)
+            tokens, forced = [token], constraint.forced()
+        if sequence.request.logprobs is not None:
+            forced = forced[: 1 - len(tokens)]
+        for token in forced:
+            chain.accept(token)
+            constraint.accept(token)
+        return tokens + forced
 
     def _make_chain(self, sequence: Sequence) -> SamplerChain:
         request = sequence.request

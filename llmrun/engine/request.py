@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from llmrun.engine.constraint import Constraint
 from llmrun.types import SamplingParams
 
 
@@ -17,6 +18,7 @@ class EngineRequest:
     logprobs    None: off; k: with the k likeliest alternatives
     seed        32 bits; answer i samples with seed + i
     arrived     when it arrived, on the engine's clock
+    constraints one for each answer, which the request gives away; empty: answers are free
     """
 
     id: str
@@ -28,3 +30,4 @@ class EngineRequest:
     max_tokens: int | None = None
     stop: tuple[str, ...] = field(default=())
     logprobs: int | None = None
+    constraints: tuple[Constraint, ...] = ()

@@ -4,7 +4,8 @@ Pure: no clock, no thread, no native code. Effects on the KV cache go out throug
 the context implements and tests record.
 
 The rules
-- Decode rows first, one token each; then prefill chunks, oldest sequence first, up to the budget.
+- Decode rows first, one token each, and what grammars forced behind them as far as the budget goes;
+  then prefill chunks, oldest sequence first.
 - A waiting prompt begins with the longest prefix that any resident sequence has: cells are shared,
   not copied. If a running sequence is about to compute more of that prefix, the prompt waits for it.
 - A prompt is admitted when all admitted prompts fit into the cells that are free or retained.
@@ -131,21 +132,24 @@ class Scheduler:
     # --- rows
 
     def _rows(self, budget: int) -> list[Row]:
-        rows = [Row(s, 1, True) for s in self.running if s.pending == 1]
-        room = self.cells.free - len(rows)
-        budget -= len(rows)
+        decoding = [s for s in self.running if s.decoding]
+        rows = []
+        rest = min(max(0, budget - len(decoding)), self.cells.free - len(decoding))
+        for sequence in decoding:
+            length = 1 + min(sequence.pending - 1, rest)
+            rows.append(Row(sequence, length, length == sequence.pending))
+            rest -= length - 1
         for sequence in self.running:
-            if sequence.pending > 1:
-                length = min(sequence.pending, budget, room)
+            if not sequence.decoding:
+                length = min(sequence.pending, rest)
                 if length <= 0:
                     break
                 rows.append(Row(sequence, length, length == sequence.pending))
-                budget -= length
-                room -= length
+                rest -= length
         return rows
 
     def _secure_decode(self) -> None:
-        while (need := sum(s.pending == 1 for s in self.running)) > self.cells.free:
+        while (need := sum(s.pending for s in self.running if s.decoding)) > self.cells.free:
             self._make_room(need)
 
     # --- admission
@@ -154,7 +158,7 @@ class Scheduler:
         while self.swapped and len(self.running) < self.parallel:
             sequence = self.swapped[0]
             # One more cell for each running sequence: what comes back should not leave at once.
-            if not self._fits(sequence.saved_length + len(self.running) + 1):
+            if not self._fits(sequence.length + len(self.running)):
                 return
             self.swapped.popleft()
             self._swap_in(sequence)

@@ -14,8 +14,8 @@ from llmrun.types import FinishReason, TokenLogprob
 
 
 class State(enum.Enum):
-    """WAITING: not begun. RUNNING: holds a slot; prefilling while more than one token is pending,
-    else decoding. SWAPPED: its KV lies in host memory. ENDED: no longer scheduled."""
+    """WAITING: not begun. RUNNING: holds a slot, prefilling or decoding. SWAPPED: its KV lies in host
+    memory. ENDED: no longer scheduled."""
 
     WAITING = "waiting"
     RUNNING = "running"
@@ -39,6 +39,7 @@ class Sequence:
         self.saved_length = 0
         self.cached = 0
         self.text = TextStream(request.stop)
+        self.constraint = request.constraints[index] if request.constraints else None
         self.pending_logprobs: list[TokenLogprob] = []
         self._tokens = np.array(request.prompt, np.int32)
         self.length = len(request.prompt)
@@ -63,11 +64,16 @@ class Sequence:
 
     @property
     def pending(self) -> int:
-        """Tokens still to be computed before the next one can be sampled; 1 when decoding."""
+        """Tokens still to be computed before the next one can be sampled."""
         return self.length - self.computed
 
+    @property
+    def decoding(self) -> bool:
+        """Whether only generated tokens are pending: the sampled one and those that a grammar forced."""
+        return self.computed >= self.prompt_length
+
     def append(self, token: int) -> None:
-        """Take a sampled token as the next one to compute."""
+        """Take a generated token as one to compute."""
         if self.length == len(self._tokens):
             self._tokens = np.concatenate([self._tokens, np.empty(max(self.length, 64), np.int32)])
             if self.kv is not None:
@@ -81,9 +87,10 @@ class Sequence:
         self.kv = kv
         self.state = State.RUNNING
 
-    def finish_reason(self, is_eog: bool, ctx: int) -> FinishReason | None:
-        """Why the answer is complete after its newest token; None while it is not."""
-        if is_eog or self.text.stopped is not None:
+    def finish_reason(self, ended: bool, ctx: int) -> FinishReason | None:
+        """Why the answer is complete after its newest token; None while it is not. `ended`: the token
+        ends a generation, or the grammar lets nothing follow it."""
+        if ended or self.text.stopped is not None:
             return "stop"
         limit = self.request.max_tokens
         if self.length >= ctx or (limit is not None and self.generated >= limit):

@@ -8,6 +8,7 @@ crashes. What is still open then is left to the operating system.
 from llmrun.llama.batch import Batch
 from llmrun.llama.context import Context, ContextSettings, DecodeStatus
 from llmrun.llama.devices import Device, devices, system_info
+from llmrun.llama.guide import guide_tokenizer
 from llmrun.llama.library import llama_version
 from llmrun.llama.model import Model
 from llmrun.llama.sampler import SamplerChain
@@ -23,6 +24,7 @@ __all__ = [
     "SamplerChain",
     "Vocab",
     "devices",
+    "guide_tokenizer",
     "llama_version",
     "system_info",
 ]

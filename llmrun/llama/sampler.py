@@ -5,10 +5,16 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Iterable
 
+import numpy as np
+import numpy.typing as npt
+
 from llmrun.llama.context import Context
 from llmrun.llama.library import lib
 from llmrun.llama.vocab import Vocab
 from llmrun.types import SamplingParams
+
+# struct llama_token_data in llama.h
+_CANDIDATE = np.dtype([("id", np.int32), ("logit", np.float32), ("p", np.float32)])
 
 
 class SamplerChain:
@@ -32,6 +38,30 @@ class SamplerChain:
     def sample(self, context: Context, row: int) -> int:
         """The next token after an output row; the chain's state moves on by it."""
         return int(lib.llama_sampler_sample(self._chain, context.pointer, row))
+
+    def sample_among(self, tokens: npt.NDArray[np.intp], logits: npt.NDArray[np.float32]) -> int:
+        """The next token out of `tokens`, by their entries in `logits` [vocab]; the state moves on by it.
+
+        The chain is given these candidates alone. With minus infinity for the others, typical sampling
+        computes 0 × ∞, and each sampler would look at the whole vocabulary.
+        """
+        candidates = np.empty(len(tokens), _CANDIDATE)
+        candidates["id"] = tokens
+        candidates["logit"] = logits[tokens]
+        array = lib.llama_token_data_array(
+            data=ctypes.cast(candidates.ctypes.data, lib.llama_token_data_p),
+            size=len(tokens),
+            selected=-1,
+            sorted=False,
+        )
+        lib.llama_sampler_apply(self._chain, ctypes.byref(array))
+        token = int(candidates["id"][array.selected])
+        self.accept(token)
+        return token
+
+    def accept(self, token: int) -> None:
+        """A token that was not sampled became part of the answer; penalties count it."""
+        lib.llama_sampler_accept(self._chain, token)
 
     def close(self) -> None:
         """Free the chain. Harmless when called again."""

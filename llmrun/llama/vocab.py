@@ -24,6 +24,11 @@ class Vocab:
         self.add_bos = bool(lib.llama_vocab_get_add_bos(self._vocab))
         self._pieces: dict[int, bytes] = {}
 
+    @property
+    def pointer(self) -> object:
+        """The native vocabulary, for the other owners of this package."""
+        return self._vocab
+
     def _id(self, get: object) -> int | None:
         token = int(get(self._vocab))  # type: ignore[operator]
         return token if token >= 0 else None

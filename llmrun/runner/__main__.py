@@ -1,7 +1,8 @@
 """The runner process: `python -m llmrun.runner`, frames on stdin and stdout, log on stderr.
 
-Threads: this one reads frames; one prepares (loads the model, then tokenises prompts); one is the
-engine; one writes frames. A death of the engine ends the process, so that the daemon sees it.
+Threads: this one reads frames; one prepares (loads the model, then tokenises prompts), and one does so
+for requests with an output format; one is the engine; one writes frames. A death of the engine ends
+the process, so that the daemon sees it.
 """
 
 from __future__ import annotations
@@ -36,14 +37,21 @@ def _own_stdout() -> int:
     return pipe
 
 
+_Requests = queue.SimpleQueue[GenerateRequest | None]
+
+
 class Runner:
     """One model from Load to Shutdown."""
 
     def __init__(self, spec: Load, writer: FrameWriter) -> None:
         self._spec = spec
         self._writer = writer
-        self._requests: queue.SimpleQueue[GenerateRequest | None] = queue.SimpleQueue()
-        self._preparer = threading.Thread(target=self._prepare, name="prepare", daemon=True)
+        self._requests: _Requests = queue.SimpleQueue()
+        self._formatted: _Requests = queue.SimpleQueue()
+        self._preparer = threading.Thread(target=self._load_and_prepare, name="prepare", daemon=True)
+        self._formatter = threading.Thread(
+            target=self._prepare, args=(self._formatted,), name="format", daemon=True
+        )
         self._ready = threading.Event()
 
     def start(self) -> None:
@@ -52,7 +60,7 @@ class Runner:
     def submit(self, request: GenerateRequest) -> None:
         self._ready.wait()
         self._desk.expect(request.id)
-        self._requests.put(request)
+        (self._requests if request.output_format is None else self._formatted).put(request)
 
     def cancel(self, request_id: str) -> None:
         self._ready.wait()
@@ -61,14 +69,15 @@ class Runner:
     def close(self) -> None:
         """End the engine, free the model, write what is left to say."""
         self._ready.wait()
-        self._requests.put(None)
-        self._preparer.join()
+        for requests, thread in ((self._requests, self._preparer), (self._formatted, self._formatter)):
+            requests.put(None)
+            thread.join()
         self._loaded.engine.stop()
         self._engine_thread.join()
         self._loaded.model.close()
         self._writer.close()
 
-    def _prepare(self) -> None:
+    def _load_and_prepare(self) -> None:
         try:
             self._load()
         except Exception as error:
@@ -77,7 +86,10 @@ class Runner:
             self._writer.put(LoadFailed(error.info()))
             self._writer.close()
             os._exit(1)
-        while (request := self._requests.get()) is not None:
+        self._prepare(self._requests)
+
+    def _prepare(self, requests: _Requests) -> None:
+        while (request := requests.get()) is not None:
             self._desk.prepare(request)
 
     def _load(self) -> None:
@@ -98,6 +110,7 @@ class Runner:
         self._engine_thread = threading.Thread(target=self._work, name="engine", daemon=True)
         self._engine_thread.start()
         self._writer.stats = Statistics(self._loaded.engine, time.monotonic).read
+        self._formatter.start()
         self._writer.put(Ready(self._loaded.info))
         self._ready.set()
 

@@ -1,6 +1,6 @@
 """Takes requests in: prompt to tokens, checked against the model, handed to the engine.
 
-Works on one preparing thread, so that templates and tokenising never hold up a decode step.
+Works on preparing threads, so that templates, tokenising and grammars never hold up a decode step.
 """
 
 from __future__ import annotations
@@ -9,8 +9,9 @@ import secrets
 import threading
 from collections.abc import Callable
 
+from llmrun.chat.output_grammar import grammar_of, not_compiled
 from llmrun.chat.prompt import Prompter
-from llmrun.engine import EngineRequest
+from llmrun.engine import Constraint, EngineRequest, GrammarRefused
 from llmrun.errors import CANCELLED, CONTEXT_LENGTH, INTERNAL, INVALID_REQUEST, LlmrunError
 from llmrun.runner.loading import Loaded
 from llmrun.types import Event, Failed, GenerateRequest, SamplingParams, Started, Text
@@ -21,6 +22,9 @@ class Desk:
 
     A request may be cancelled before, while and after it is prepared; `_lock` decides which, so that
     it always ends in exactly one event.
+
+    Requests with an output format are prepared by one thread, those without by another: a grammar may
+    take most of a second, and nobody else waits for it.
     """
 
     def __init__(self, loaded: Loaded, say: Callable[[str, Event], None], clock: Callable[[], float]) -> None:
@@ -31,6 +35,7 @@ class Desk:
         self._preparing: set[str] = set()
         self._cancelled: set[str] = set()
         self._echoes: dict[str, tuple[str, int]] = {}
+        self._prompting = threading.Lock()
 
     def expect(self, request_id: str) -> None:
         """A request arrived and will be prepared."""
@@ -78,7 +83,8 @@ class Desk:
         prompter = self._loaded.prompter
         if request.template is not None:
             prompter = Prompter(request.template, vocab)
-        prompt = prompter.encode(request)
+        with self._prompting:
+            prompt = prompter.encode(request)
         # A model loaded with a larger context serves a request that wants a smaller one, and keeps to that.
         ctx = info.ctx if options.ctx is None else min(options.ctx, info.ctx)
         room = ctx - len(prompt)
@@ -112,4 +118,21 @@ class Desk:
             max_tokens=room if options.max_tokens is None else min(options.max_tokens, room),
             stop=tuple(stop for stop in options.stop if stop),
             logprobs=request.logprobs,
+            constraints=self._constraints(request),
         )
+
+    def _constraints(self, request: GenerateRequest) -> tuple[Constraint, ...]:
+        """One for each answer, or none. INVALID_REQUEST where the format cannot be kept to."""
+        wanted = request.output_format
+        if wanted is None:
+            return ()
+        if not self._loaded.model.vocab.eog_tokens:
+            raise LlmrunError(
+                INVALID_REQUEST,
+                "this model has no end token, so its output cannot be constrained",
+                field=wanted.field,
+            )
+        try:
+            return self._loaded.grammars.start(grammar_of(wanted), request.n)
+        except GrammarRefused as refused:
+            raise not_compiled(wanted, str(refused)) from None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import time
 from collections.abc import Callable
@@ -12,10 +13,10 @@ import numpy as np
 import psutil
 
 from llmrun.chat.prompt import Prompter
-from llmrun.engine import Engine
+from llmrun.engine import Engine, Grammars
 from llmrun.engine.engine import Emit
 from llmrun.errors import MODEL_LOAD, LlmrunError
-from llmrun.llama import Batch, Context, ContextSettings, DecodeStatus, Model, devices
+from llmrun.llama import Batch, Context, ContextSettings, DecodeStatus, Model, devices, guide_tokenizer
 from llmrun.runner.frames import Load, ModelInfo
 from llmrun.runner.sizing import BATCH, Machine, kv_bytes_per_token, sizes
 
@@ -27,6 +28,7 @@ class Loaded:
     model: Model
     engine: Engine
     prompter: Prompter
+    grammars: Grammars
     info: ModelInfo
 
 
@@ -95,6 +97,7 @@ def _prepare(spec: Load, model: Model, emit: Emit) -> Loaded:
         model=model,
         engine=engine,
         prompter=prompter,
+        grammars=Grammars(functools.partial(guide_tokenizer, model.vocab)),
         info=ModelInfo(
             ctx=context.ctx,
             ctx_train=model.ctx_train,
