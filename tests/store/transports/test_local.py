@@ -35,7 +35,7 @@ def test_offer_shards_are_found_from_any_of_them(tmp_path: Path) -> None:
     ("name", "what"),
     [
         ("none.gguf", "does not exist"),
-        (".", "is a folder"),
+        (".", "holds no GGUF model"),
         ("x-00001-of-00002.gguf", "00002-of-00002.gguf does not"),
     ],
 )
@@ -44,3 +44,32 @@ def test_offer_missing_file_or_shard_is_no_model(tmp_path: Path, name: str, what
     with pytest.raises(LlmrunError, match=what) as caught:
         local.offer(FileRef(f"{tmp_path}/{name}"))
     assert caught.value.kind is UNKNOWN_MODEL
+
+
+def test_offer_folder_of_one_model_is_that_model_with_its_projector(tmp_path: Path) -> None:
+    folder = tmp_path / "m y 模型\u3000🦙"
+    (folder / "Q8_0").mkdir(parents=True)
+    shards = [folder / "Q8_0" / f"M-Q8_0-0000{number}-of-00002.gguf" for number in (1, 2)]
+    projector = folder / "Q8_0" / "mmproj-F16.gguf"
+    for path in (*shards, projector, folder / "README.md"):
+        path.write_bytes(b"GGUF")
+    chosen = local.offer(FileRef(str(folder)))
+    assert [file.here for file in chosen.files] == [*shards, projector]
+    assert [file.role for file in chosen.files] == ["weights", "weights", "projector"]
+    assert chosen.name == "M:Q8_0"
+
+
+def test_offer_folder_of_several_models_names_them(tmp_path: Path) -> None:
+    for name in ("A-Q4_0.gguf", "B-Q4_0.gguf"):
+        (tmp_path / name).write_bytes(b"GGUF")
+    with pytest.raises(LlmrunError, match="holds 2 models") as caught:
+        local.offer(FileRef(str(tmp_path)))
+    assert "A-Q4_0.gguf, B-Q4_0.gguf" in caught.value.hint
+
+
+def test_offer_file_among_other_models_takes_no_projector(tmp_path: Path) -> None:
+    for name in ("A-Q4_0.gguf", "A-Q8_0.gguf", "mmproj-A-F16.gguf"):
+        (tmp_path / name).write_bytes(b"GGUF")
+    assert len(local.offer(FileRef(str(tmp_path / "A-Q8_0.gguf"))).files) == 2
+    (tmp_path / "B-Q4_0.gguf").write_bytes(b"GGUF")
+    assert len(local.offer(FileRef(str(tmp_path / "A-Q8_0.gguf"))).files) == 1
