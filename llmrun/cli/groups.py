@@ -19,6 +19,7 @@ SECTIONS: dict[str, dict[str, str]] = {
         "pull": "pull",
         "list": "list",
         "show": "show",
+        "fit": "fit",
         "create": "create",
         "cp": "cp",
         "rm": "rm",

@@ -14,8 +14,9 @@ from llmrun.cli.output import Output
 from llmrun.cli.records import model_record
 from llmrun.cli.session import session_of
 from llmrun.errors import NO_TEMPLATE, NOT_FOUND, USAGE, LlmrunError
-from llmrun.store import Modelfile, Store, StoredModel, format_modelfile, parse_reference, read_header
+from llmrun.store import Modelfile, Store, format_modelfile, parse_reference
 from llmrun.store.disk import human
+from llmrun.store.peeking import Peek
 
 app = new_app()
 
@@ -30,12 +31,13 @@ def show(
     license_: Annotated[bool, typer.Option("--license", help="Only its licence.")] = False,
     tensors: Annotated[bool, typer.Option("--tensors", help="Only its tensors.")] = False,
 ) -> None:
-    """Show what is known of a model on this machine.
+    """Show what is known of a model. Of one that is not here only the header is read.
 
     \b
     Examples:
       llmrun show smollm2:135m
       llmrun show smollm2:135m --template
+      llmrun show hf.co/bartowski/Qwen2.5-0.5B-Instruct-GGUF:Q4_K_M
     """
     session = session_of(context)
     parts = [
@@ -50,21 +52,22 @@ def show(
     ]
     if len(parts) > 1:
         raise LlmrunError(USAGE, "only one part can be shown at a time", hint="leave out all options but one")
-    stored = Store(session.paths).resolve(model)
+    peek = Store(session.paths).peek(model)
     if as_json:
         session.out.mode = "json"
-    part: Callable[[Output, StoredModel], None] = parts[0] if parts else _details
-    part(session.out, stored)
+    part: Callable[[Output, Peek], None] = parts[0] if parts else _details
+    part(session.out, peek)
 
 
-def template_of(model: StoredModel) -> str | None:
+def _template_of(peek: Peek) -> str | None:
     """The model's chat template, its own or the file's."""
-    return model.template or read_header(model.path).text("tokenizer.chat_template")
+    return peek.model.template or peek.headers[0].text("tokenizer.chat_template")
 
 
-def _details(out: Output, model: StoredModel) -> None:
+def _details(out: Output, peek: Peek) -> None:
+    model = peek.model
     if out.mode == "json":
-        out.json({**model_record(model), "template": template_of(model)})
+        out.json({**model_record(model), "template": _template_of(peek), "remote": peek.remote})
         return
     pairs = [
         ("name", model.name),
@@ -76,10 +79,13 @@ def _details(out: Output, model: StoredModel) -> None:
         ("kind", model.kind),
         ("license", model.license.strip().splitlines()[0] if model.license.strip() else "not stated"),
         ("source", model.source),
-        ("sha256", model.sha256 or "not computed"),
-        ("modified", model.modified.astimezone().strftime("%Y-%m-%d %H:%M")),
-        *(("file", f"{file}{' (missing)' if not file.exists() else ''}") for file in model.files),
+        ("sha256", model.sha256 or ("not stated" if peek.remote else "not computed")),
     ]
+    if peek.remote:
+        pairs.append(("here", f"no; llmrun pull {model.name}"))
+    else:
+        pairs.append(("modified", model.modified.astimezone().strftime("%Y-%m-%d %H:%M")))
+        pairs += [("file", str(file)) for file in model.files]
     if model.system:
         pairs.append(("system", model.system))
     pairs += [(f"message ({message.role})", message.content) for message in model.messages]
@@ -95,7 +101,8 @@ def _part(out: Output, name: str, text: str) -> None:
         out.result(text.removesuffix("\n"))
 
 
-def _modelfile(out: Output, model: StoredModel) -> None:
+def _modelfile(out: Output, peek: Peek) -> None:
+    model = peek.model
     described = Modelfile(
         sources=(parse_reference(model.source),),
         sha256=model.sha256,
@@ -109,24 +116,25 @@ def _modelfile(out: Output, model: StoredModel) -> None:
     _part(out, "modelfile", format_modelfile(described))
 
 
-def _template(out: Output, model: StoredModel) -> None:
-    template = template_of(model)
+def _template(out: Output, peek: Peek) -> None:
+    template = _template_of(peek)
     if template is None:
-        raise LlmrunError(NO_TEMPLATE, f"{model.name} has no chat template")
+        raise LlmrunError(NO_TEMPLATE, f"{peek.model.name} has no chat template")
     _part(out, "template", template)
 
 
-def _license(out: Output, model: StoredModel) -> None:
+def _license(out: Output, peek: Peek) -> None:
+    model = peek.model
     if not model.license:
         raise LlmrunError(NOT_FOUND, f"{model.name} does not state its licence", hint=f"see {model.source}")
     _part(out, "license", model.license)
 
 
-def _tensors(out: Output, model: StoredModel) -> None:
+def _tensors(out: Output, peek: Peek) -> None:
     rows = [
         {"name": tensor.name, "type": tensor.type.name, "shape": list(tensor.shape), "size": tensor.size}
-        for file in model.files
-        for tensor in read_header(file).tensors
+        for header in peek.headers
+        for tensor in header.tensors
     ]
     columns = {
         "NAME": lambda row: row["name"],

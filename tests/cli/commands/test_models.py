@@ -69,7 +69,6 @@ def test_show_a_path(stocked: Shell, tiny_gguf: Path, monkeypatch: pytest.Monkey
     ("args", "code", "says"),
     [
         (["show", "tiny:2m"], 3, "tiny:1m"),
-        (["show", "hf.co/org/repo"], 3, "llmrun pull hf.co/org/repo"),
         (["show", MODEL, "--license"], 1, "does not state its licence"),
         (["show", MODEL, "--template", "--tensors"], 2, "one part"),
         (["cp", MODEL, "Wrong Name"], 2, "Wrong Name"),

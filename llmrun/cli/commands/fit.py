@@ -1,0 +1,140 @@
+"""`llmrun fit`: how much memory a model takes here, and how quick it will be."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from llmrun.cli import amounts
+from llmrun.cli.args import AsJson, ModelName, new_app
+from llmrun.cli.output import Columns
+from llmrun.cli.session import session_of
+from llmrun.config import KV_TYPES
+from llmrun.errors import USAGE, LlmrunError
+from llmrun.store.anatomy import Anatomy, anatomy
+from llmrun.store.disk import human
+from llmrun.store.hardware import Machine, this_machine
+from llmrun.store.plan import Plan, decode_speed, largest_context, plan
+
+app = new_app()
+CONTEXTS = (2048, 4096, 8192, 16384, 32768, 65536, 131072, 262144)
+COMPARED = ("f16", "q8_0", "q4_0")
+SAID = 512  # tokens in the context for which a speed is told
+
+
+@app.command()
+def fit(
+    context: typer.Context,
+    model: ModelName,
+    ctx: Annotated[int | None, typer.Option(metavar="TOKENS", help="Only this context.", min=1)] = None,
+    kv_type: Annotated[str | None, typer.Option(metavar="TYPE", help="Only this KV type.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Plan a model's memory on this machine; of one that is not here only the header is read.
+
+    \b
+    Examples:
+      llmrun fit smollm2:135m
+      llmrun fit hf.co/bartowski/Qwen2.5-0.5B-Instruct-GGUF:Q4_K_M --ctx 8192
+    """
+    from llmrun.store import Store
+
+    if kv_type is not None and kv_type not in KV_TYPES:
+        raise LlmrunError(USAGE, f"{kv_type!r} is no KV type", hint=f"there are: {', '.join(KV_TYPES)}")
+    session = session_of(context)
+    peek = Store(session.paths).peek(model)
+    sizes, machine = anatomy(peek.headers), this_machine(measure=True)
+    most = peek.model.ctx_train or CONTEXTS[-1]
+    contexts = [ctx] if ctx else [size for size in CONTEXTS if size < most] + [most]
+    types = [kv_type] if kv_type else list(COMPARED)
+    plans = [plan(sizes, machine, size, kind) for kind in types for size in contexts]
+    speed = decode_speed(sizes, machine, types[0], min(SAID, contexts[0]))
+    largest = {kind: largest_context(sizes, machine, kind, most) for kind in types}
+    if as_json:
+        session.out.mode = "json"
+        session.out.json(
+            {
+                "name": peek.model.name,
+                "source": peek.model.source,
+                "remote": peek.remote,
+                "quant": peek.model.quant,
+                "weights": sizes.weights,
+                "largest_context": largest,
+                "tokens_per_second": speed and round(speed, 1),
+                "machine": _machine_record(machine),
+                "plans": [_record(one, machine) for one in plans],
+            }
+        )
+        return
+    session.out.fields(_facts(peek.model.name, peek.model.quant, sizes, machine, speed))
+    session.out.result("")
+    session.out.records([_record(one, machine) for one in plans], _columns(machine))
+    session.out.result("")
+    session.out.fields([("largest context", _largest(largest, most))])
+
+
+def _facts(
+    name: str, quant: str, sizes: Anatomy, machine: Machine, speed: float | None
+) -> list[tuple[str, str]]:
+    gpu = f", {human(machine.gpu_memory)} free on GPUs" if machine.gpu_memory else ""
+    reads = f", reads {human(machine.bandwidth)}/s" if machine.bandwidth else ""
+    pairs = [
+        ("model", f"{name}, {quant}, {len(sizes.layers)} layers"),
+        ("machine", f"{human(machine.available)} free of {human(machine.total)}{gpu}{reads}"),
+        ("weights", human(sizes.weights)),
+    ]
+    if sizes.active < 0.9 * sizes.weights:
+        pairs.append(("read per token", human(sizes.active)))
+    if speed:
+        pairs.append(("speed", f"about {amounts.parameters(round(speed))} tokens/s for one answer"))
+    return pairs
+
+
+def _record(one: Plan, machine: Machine) -> dict[str, Any]:
+    return {
+        "ctx": one.ctx,
+        "kv_type": one.kv_type,
+        "kv": one.caches,
+        "mapped": one.mapped,
+        "repacked": one.repacked,
+        "compute": one.compute,
+        "runtime": one.runtime,
+        "peak": one.peak,
+        "held": one.held,
+        "gpu": one.gpu,
+        "gpu_layers": one.gpu_layers,
+        "layers": one.layers,
+        "fits": one.fits(machine),
+    }
+
+
+def _machine_record(machine: Machine) -> dict[str, Any]:
+    return {
+        "available": machine.available,
+        "total": machine.total,
+        "gpu_memory": machine.gpu_memory,
+        "bandwidth": machine.bandwidth and round(machine.bandwidth),
+        "features": sorted(machine.features),
+    }
+
+
+def _columns(machine: Machine) -> Columns:
+    columns: Columns = {
+        "CONTEXT": lambda one: str(one["ctx"]),
+        "KV TYPE": lambda one: one["kv_type"],
+        "KV": lambda one: human(one["kv"]),
+        "NEEDED": lambda one: human(one["held"]),
+        "PEAK": lambda one: human(one["peak"]),
+        "FITS": lambda one: "yes" if one["fits"] else "no",
+    }
+    if machine.gpu_memory:
+        return {**columns, "GPU LAYERS": lambda one: f"{one['gpu_layers']} of {one['layers']}"}
+    return columns
+
+
+def _largest(largest: dict[str, int], most: int) -> str:
+    if all(tokens >= most for tokens in largest.values()):
+        return f"{most} tokens, all that the model has"
+    told = (f"{min(tokens, most)} tokens with {kind}" for kind, tokens in largest.items() if tokens)
+    return ", ".join(told) or "none fits; free some memory or take a smaller quant"

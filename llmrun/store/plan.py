@@ -1,0 +1,128 @@
+"""How much memory a model takes on a machine, and how quick it will be. Pure.
+
+In: an `Anatomy`, a `Machine`, a context and a KV type. Out: a `Plan`, in bytes.
+
+The parts, for the runner as it is (batches of `BATCH` rows, whole KV caches, mapped files):
+
+- mapped: the file's weights, all of which llama.cpp maps and reads
+- repacked: a second copy of those weights that llama.cpp rearranges for this CPU's instructions
+  (`ggml-cpu/repack.cpp`); the pages of the first are not read again, so `held` counts only one of the two
+- caches: KV and recurrent state, exact, see `anatomy`
+- compute: activations of one batch, BATCH × 4 bytes × (2 × ff + 6 × embd), a row of logits for each sequence,
+  and the attention mask, BATCH × ctx × 6 bytes (F32 and F16). llama.cpp reserves room for the logits of all
+  rows, which is never touched
+- runtime: the process itself, measured with this Python and llama.cpp, and the vocabulary's tables
+
+`peak` is what the process was measured to reach; tests/real/test_plan.py holds it to 10 %.
+
+Decoding reads the active weights and the KV of what was said, once per token: its time is their bytes over
+the memory bandwidth that the kernels reach (`SHARE`, measured at a 1.2B) and a fixed cost per layer for the
+threads to meet (`MEETING`, measured at the 135M, where it is half).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from llmrun.store.anatomy import CELLS, F32, Anatomy, cells, layer_kv, layer_of
+from llmrun.store.hardware import Machine
+from llmrun.store.kernels import repacks
+
+BATCH = 512
+SEQUENCES = 32  # that may hold cells: 8 running, 24 kept for later prompts
+ANSWERING = 8  # rows of logits in one step
+PROCESS = 55 << 20
+PER_TOKEN_OF_VOCABULARY = 450
+SHARE = 0.85
+MEETING = 80e-6  # seconds
+GPU_USABLE = 0.9  # of what is free
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Bytes of one model at one context: those in main memory, by part, and `gpu`, those of the last
+    `gpu_layers` of `layers` (the output counts as one) with their caches."""
+
+    ctx: int
+    kv_type: str
+    mapped: int
+    repacked: int
+    caches: int
+    compute: int
+    runtime: int
+    layers: int
+    gpu_layers: int = 0
+    gpu: int = 0
+
+    @property
+    def peak(self) -> int:
+        """The most that the process will be seen to hold in main memory."""
+        return self.mapped + self.repacked + self.caches + self.compute + self.runtime
+
+    @property
+    def held(self) -> int:
+        """What must fit into main memory: without pages that the system may drop at no cost."""
+        return self.peak - min(self.mapped, self.repacked)
+
+    def fits(self, machine: Machine) -> bool:
+        """Whether it fits into the main memory that is available now."""
+        return self.held <= machine.available
+
+
+def plan(model: Anatomy, machine: Machine, ctx: int, kv_type: str) -> Plan:
+    """The memory for `ctx` tokens, with as many layers on the GPU as it has room for."""
+    count = len(model.layers)
+    compute = BATCH * F32 * (2 * model.ff + 6 * model.embd) + BATCH * ctx * 6 + ANSWERING * model.vocab * F32
+    caches = [layer_kv(layer, kv_type) * cells(ctx) + F32 * layer.state * SEQUENCES for layer in model.layers]
+    moving = [
+        *(layer.weights + cache for layer, cache in zip(model.layers, caches, strict=True)),
+        sum(tensor.size for tensor in model.tensors if layer_of(tensor.name, count) == count),
+    ]
+    first = _first_on_gpu(moving, int(machine.gpu_memory * GPU_USABLE) - compute)
+    stays = [tensor for tensor in model.tensors if layer_of(tensor.name, count) < first]
+    repacked = [tensor.size for tensor in stays if repacks(tensor, machine.features)]
+    if model.tied and first > count:  # the output is a copy of the embedding
+        repacked += [tensor.size for tensor in stays if repacks(tensor, machine.features, as_output=True)]
+    return Plan(
+        ctx=ctx,
+        kv_type=kv_type,
+        mapped=sum(tensor.size for tensor in stays),
+        repacked=sum(repacked),
+        caches=sum(caches[:first]),
+        compute=compute,
+        runtime=PROCESS + PER_TOKEN_OF_VOCABULARY * model.vocab,
+        layers=count + 1,
+        gpu_layers=count + 1 - first,
+        gpu=sum(moving[first:]) + (compute if first <= count else 0),
+    )
+
+
+def _first_on_gpu(moving: Sequence[int], room: int) -> int:
+    """Where the longest tail of `moving` starts that fits into `room`: llama.cpp offloads the last layers."""
+    first = len(moving)
+    while first and moving[first - 1] <= room:
+        first -= 1
+        room -= moving[first]
+    return first
+
+
+def largest_context(model: Anatomy, machine: Machine, kv_type: str, most: int) -> int:
+    """The most tokens up to `most` that fit, a multiple of what llama.cpp rounds to; 0 where none do."""
+    low, high = 0, most // CELLS
+    while low < high:
+        middle = (low + high + 1) // 2
+        if plan(model, machine, middle * CELLS, kv_type).fits(machine):
+            low = middle
+        else:
+            high = middle - 1
+    return low * CELLS
+
+
+def decode_speed(model: Anatomy, machine: Machine, kv_type: str, said: int) -> float | None:
+    """Tokens a second of one answer after `said` tokens, on the CPU; None where the memory's bandwidth is not
+    known or a GPU has part of the model."""
+    if machine.bandwidth is None or machine.gpu_memory:
+        return None
+    read = model.active + sum(layer_kv(layer, kv_type) for layer in model.layers) * said
+    return 1 / (read / (SHARE * machine.bandwidth) + MEETING * len(model.layers))

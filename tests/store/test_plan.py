@@ -1,0 +1,107 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from llmrun.store.anatomy import Anatomy, anatomy
+from llmrun.store.ggml import TENSOR_TYPES
+from llmrun.store.gguf import Tensor, read_header
+from llmrun.store.hardware import Machine
+from llmrun.store.kernels import repacks
+from llmrun.store.plan import CELLS, decode_speed, largest_context, plan
+from tests.support.tiny import Shape, write_llama
+
+GB = 1 << 30
+PLAIN = Machine(available=8 * GB, total=16 * GB, features=frozenset(), bandwidth=1e10)
+TYPES = {kind.name: kind for kind in TENSOR_TYPES.values()}
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Anatomy:
+    shape = Shape(embd=256, layers=4, heads=8, kv_heads=4, ff=512)
+    return anatomy([read_header(write_llama(tmp_path_factory.mktemp("plan") / "a.gguf", shape))])
+
+
+def test_plan_adds_up(model: Anatomy) -> None:
+    one = plan(model, PLAIN, 4096, "f16")
+    assert one.mapped == model.weights
+    assert one.repacked == one.gpu == one.gpu_layers == 0
+    assert one.caches == model.kv_bytes(4096, "f16")
+    assert one.peak == one.held == one.mapped + one.caches + one.compute + one.runtime
+
+
+def test_plan_quantised_caches_are_smaller_and_longer_contexts_larger(model: Anatomy) -> None:
+    peaks = [plan(model, PLAIN, 4096, kind).peak for kind in ("q4_0", "q8_0", "f16", "f32")]
+    assert peaks == sorted(peaks)
+    assert plan(model, PLAIN, 8192, "f16").peak > plan(model, PLAIN, 4096, "f16").peak
+
+
+def test_plan_fits_as_long_as_memory_is_available(model: Anatomy) -> None:
+    one = plan(model, PLAIN, 4096, "f16")
+    assert one.fits(replace(PLAIN, available=one.held))
+    assert not one.fits(replace(PLAIN, available=one.held - 1))
+
+
+def test_plan_large_gpu_takes_all_layers_and_their_caches(model: Anatomy) -> None:
+    one = plan(model, replace(PLAIN, gpu_memory=4 * GB), 4096, "f16")
+    assert one.gpu_layers == one.layers == 5
+    assert one.caches == 0
+    embedding = next(t.size for t in model.tensors if t.name == "token_embd.weight")
+    assert one.mapped == embedding
+    assert one.gpu >= model.weights - embedding + model.kv_bytes(4096, "f16") - 4096
+
+
+def test_plan_small_gpu_takes_the_last_layers(model: Anatomy) -> None:
+    host = plan(model, PLAIN, 4096, "f16")
+    layer = model.layers[0].weights + model.kv_bytes(4096, "f16") // 4
+    output = next(t.size for t in model.tensors if t.name == "output.weight")
+    room = host.compute + output + 2 * layer + layer // 2
+    one = plan(model, replace(PLAIN, gpu_memory=int(room / 0.9)), 4096, "f16")
+    assert one.gpu_layers == 3
+    assert one.caches == host.caches // 2
+    assert one.held < host.held
+
+
+def test_largest_context_is_the_last_that_fits(model: Anatomy) -> None:
+    for available in (300 << 20, 1 * GB):
+        machine = replace(PLAIN, available=available)
+        most = largest_context(model, machine, "f16", 1 << 20)
+        assert 0 < most < 1 << 20
+        assert plan(model, machine, most, "f16").fits(machine)
+        assert not plan(model, machine, most + CELLS, "f16").fits(machine)
+    assert largest_context(model, PLAIN, "f16", 512) == 512
+    assert largest_context(model, replace(PLAIN, available=1), "f16", 512) == 0
+
+
+def test_decode_speed_falls_with_what_must_be_read(model: Anatomy) -> None:
+    short, long = (decode_speed(model, PLAIN, "f16", said) for said in (0, 100_000))
+    assert short is not None
+    assert long is not None
+    assert long < short
+    assert decode_speed(model, replace(PLAIN, bandwidth=None), "f16", 0) is None
+    assert decode_speed(model, replace(PLAIN, gpu_memory=GB), "f16", 0) is None
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "rows", "features", "yes"),
+    [
+        ("blk.0.ffn_up.weight", "Q4_0", 64, {"avx2"}, True),
+        ("blk.0.ffn_up.weight", "Q4_0", 63, {"avx2"}, False),
+        ("blk.0.ffn_up.weight", "Q4_0", 64, set(), False),
+        ("blk.0.ffn_up.weight", "Q8_0", 64, {"avx2", "avx512"}, False),
+        ("blk.0.ffn_up.weight", "Q8_0", 64, {"dotprod"}, True),
+        ("blk.0.ffn_up.weight", "Q2_K", 64, {"avx2"}, False),
+        ("blk.0.ffn_up.weight", "Q2_K", 64, {"avx2", "avx512"}, True),
+        ("token_embd.weight", "Q4_0", 64, {"avx2"}, False),
+    ],
+)
+def test_repacks_as_llama_cpp_does(name: str, kind: str, rows: int, features: set[str], yes: bool) -> None:
+    assert repacks(Tensor(name, (256, rows), TYPES[kind], 0, 0), features) is yes
+
+
+def test_repacks_an_embedding_that_serves_as_output() -> None:
+    embedding = Tensor("token_embd.weight", (256, 64), TYPES["Q4_0"], 0, 0)
+    other = embedding._replace(name="blk.0.ffn_up.weight")
+    assert repacks(embedding, {"avx2"}, as_output=True)
+    assert not repacks(other, {"avx2"}, as_output=True)
