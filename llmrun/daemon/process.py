@@ -24,7 +24,6 @@ from dataclasses import dataclass, field
 import msgspec
 
 from llmrun.daemon.child import STDOUT, Child, Patience
-from llmrun.daemon.framing import FrameSplitter
 from llmrun.daemon.replies import Replies, Reply
 from llmrun.daemon.runner_log import RunnerLog
 from llmrun.daemon.states import State
@@ -62,7 +61,7 @@ class RunnerProcess:
         self._command = command
         self._limits = limits or Limits()
         self._replies = Replies()
-        self._splitter = FrameSplitter()
+        self._splitter = frames.FrameSplitter()
         self._log = RunnerLog(load.name)
         self._child: Child | None = None
         self._on_ready: Callable[[frames.ModelInfo], None]

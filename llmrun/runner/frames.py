@@ -10,6 +10,7 @@ stderr is its log: one line a record, and what native code prints before it abor
 from __future__ import annotations
 
 import struct
+from collections.abc import Iterator
 
 import msgspec
 
@@ -17,6 +18,7 @@ from llmrun.types import ErrorInfo, Event, GenerateRequest
 
 MAX_FRAME = 256 * 1024 * 1024
 _PREFIX = struct.Struct("<I")
+PREFIX_SIZE = _PREFIX.size
 
 
 class Load(msgspec.Struct, frozen=True, kw_only=True, tag="load"):
@@ -130,4 +132,28 @@ def frame_length(prefix: bytes) -> int:
     return int(length)
 
 
-PREFIX_SIZE = _PREFIX.size
+class FrameSplitter:
+    """Cuts what comes through a pipe into frame bodies, however it is delivered. Not thread-safe."""
+
+    def __init__(self) -> None:
+        self._buffer = bytearray()
+
+    @property
+    def pending(self) -> int:
+        """Bytes of a frame that is not complete."""
+        return len(self._buffer)
+
+    def feed(self, data: bytes) -> Iterator[bytes]:
+        """The bodies that `data` completes, in order. ValueError where a length is no frame's."""
+        self._buffer += data
+        start = 0
+        try:
+            while len(self._buffer) - start >= PREFIX_SIZE:
+                body = start + PREFIX_SIZE
+                end = body + frame_length(bytes(self._buffer[start:body]))
+                if end > len(self._buffer):
+                    return
+                start = end
+                yield bytes(self._buffer[body:end])
+        finally:
+            del self._buffer[:start]

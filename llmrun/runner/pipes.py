@@ -7,18 +7,18 @@ import queue
 import threading
 from collections.abc import Callable, Iterator
 
-from llmrun.runner.frames import PREFIX_SIZE, Down, Stats, Up, decode_down, encode, frame_length
+from llmrun.runner.frames import Down, FrameSplitter, Stats, Up, decode_down, encode
+
+READ_SIZE = 1 << 16
 
 
 def read_frames(fd: int) -> Iterator[Down]:
-    """Frames until the other side closes the pipe."""
-    with os.fdopen(fd, "rb", buffering=1 << 16) as stream:
-        while len(prefix := stream.read(PREFIX_SIZE)) == PREFIX_SIZE:
-            length = frame_length(prefix)
-            body = stream.read(length)
-            if len(body) < length:
-                return
-            yield decode_down(body)
+    """Frames until the other side closes the pipe; one that its end cuts short is dropped."""
+    splitter = FrameSplitter()
+    with os.fdopen(fd, "rb", buffering=0) as stream:
+        while data := stream.read(READ_SIZE):
+            for body in splitter.feed(data):
+                yield decode_down(body)
 
 
 def _write_all(fd: int, data: bytes) -> None:

@@ -1,27 +1,21 @@
 from __future__ import annotations
 
-import contextlib
 import itertools
 import os
 
-import msgspec
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from llmrun.runner.frames import (
-    MAX_FRAME,
     PREFIX_SIZE,
     Cancel,
     Events,
+    FrameSplitter,
     Load,
     Shutdown,
     Stats,
     Submit,
-    decode_down,
     decode_up,
     encode,
-    frame_length,
 )
 from llmrun.runner.pipes import FrameWriter, read_frames
 from llmrun.types import GenerateRequest, Text
@@ -53,18 +47,6 @@ def test_read_frames_of_a_frame_cut_short_ends(kept: int) -> None:
     assert list(read_frames(reading)) == []
 
 
-def test_frame_length_beyond_the_limit_is_refused() -> None:
-    with pytest.raises(ValueError, match="longer than"):
-        frame_length((MAX_FRAME + 1).to_bytes(4, "little"))
-
-
-@given(st.binary(max_size=200))
-def test_decode_of_random_bytes_is_a_frame_or_a_decode_error(body: bytes) -> None:
-    for decode in (decode_down, decode_up):
-        with contextlib.suppress(msgspec.DecodeError):
-            decode(body)
-
-
 def test_writer_keeps_the_order_and_sends_statistics_after_work() -> None:
     reading, writing = os.pipe()
     ticks = itertools.count()
@@ -76,9 +58,7 @@ def test_writer_keeps_the_order_and_sends_statistics_after_work() -> None:
     writer.close()
     os.close(writing)
     with os.fdopen(reading, "rb") as stream:
-        found = []
-        while prefix := stream.read(PREFIX_SIZE):
-            found.append(decode_up(stream.read(frame_length(prefix))))
+        found = [decode_up(body) for body in FrameSplitter().feed(stream.read())]
     events = [frame for frame in found if isinstance(frame, Events)]
     assert [frame.items[0][1] for frame in events] == [Text(i, "x") for i in range(3)]
     assert found[-1] == STATS

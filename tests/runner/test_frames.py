@@ -1,14 +1,26 @@
 from __future__ import annotations
 
+import contextlib
+
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from llmrun.daemon.framing import FrameSplitter
-from llmrun.runner.frames import MAX_FRAME, Down, Shutdown, Submit, decode_down, encode
-from tests.daemon.fakes import request
+from llmrun.runner.frames import (
+    MAX_FRAME,
+    Down,
+    FrameSplitter,
+    Shutdown,
+    Submit,
+    decode_down,
+    decode_up,
+    encode,
+    frame_length,
+)
+from llmrun.types import GenerateRequest
 
-FRAMES: list[Down] = [Shutdown(), Submit(request("x" * 300)), Shutdown()]
+FRAMES: list[Down] = [Shutdown(), Submit(GenerateRequest(id="a", model="m", prompt="x" * 300)), Shutdown()]
 
 
 @given(st.lists(st.integers(1, 400), max_size=20))
@@ -32,3 +44,15 @@ def test_pending_counts_what_is_not_complete() -> None:
 def test_feed_text_is_no_frame() -> None:
     with pytest.raises(ValueError, match=str(MAX_FRAME)):
         list(FrameSplitter().feed(b"hello, I am a library that prints"))
+
+
+def test_frame_length_beyond_the_limit_is_refused() -> None:
+    with pytest.raises(ValueError, match="longer than"):
+        frame_length((MAX_FRAME + 1).to_bytes(4, "little"))
+
+
+@given(st.binary(max_size=200))
+def test_decode_of_random_bytes_is_a_frame_or_a_decode_error(body: bytes) -> None:
+    for decode in (decode_down, decode_up):
+        with contextlib.suppress(msgspec.DecodeError):
+            decode(body)
