@@ -12,15 +12,17 @@ from dataclasses import dataclass
 import msgspec
 
 from llmrun.config import Paths
-from llmrun.errors import BAD_FILE, CONFLICT, INVALID_REQUEST, UNKNOWN_MODEL, LlmrunError
+from llmrun.errors import BAD_FILE, CONFLICT, INVALID_REQUEST, UNKNOWN_MODEL, USAGE, LlmrunError
 from llmrun.store.catalogue import Catalogue, nearest
 from llmrun.store.creating import derive
 from llmrun.store.disk import writing
 from llmrun.store.facts import read_facts
+from llmrun.store.gather import Gather
 from llmrun.store.manifest import Manifest, now
 from llmrun.store.model import StoredModel, from_files
 from llmrun.store.modelfile import Modelfile
 from llmrun.store.peeking import Peek, peek_at, peek_into
+from llmrun.store.preview import Preview, preview, preview_of_held
 from llmrun.store.progress import Meter, PullProgress
 from llmrun.store.pull import Pull, Recipe
 from llmrun.store.reference import (
@@ -86,14 +88,20 @@ class Store:
         return not isinstance(reference, FileRef)
 
     def pull(
-        self, reference: str, *, on_progress: Callable[[PullProgress], None] | None = None
+        self,
+        reference: str,
+        *,
+        quant: str | None = None,
+        limit_rate: int | None = None,
+        on_progress: Callable[[PullProgress], None] | None = None,
     ) -> StoredModel:
         """Bring a model here and register it; blocks. Resumes what an earlier pull began, joins one that is
         under way, and fetches nothing that is here already. A model that is here and cannot have changed
-        is returned as it is. `on_progress`: see `progress`."""
-        meter = Meter(on_progress)
+        is returned as it is. `quant` chooses among those of the repository; `limit_rate`: bytes a second;
+        `on_progress`: see `progress`."""
+        meter = Meter(on_progress, limit_rate)
         with writing(self._shelf.models):
-            recipe = self._recipe(parse_reference(reference), reference)
+            recipe = self._recipe(self._parse(reference, quant), reference)
             held = self._held(recipe)
             if held and not _may_change(recipe):
                 meter.note(f"{held.name} is here already")
@@ -106,6 +114,15 @@ class Store:
                 meter.note(f"{error.message}; {held.name} stays as it is here")
                 manifest = held
         return self._shelf.model(manifest)
+
+    def preview(self, reference: str, *, quant: str | None = None) -> Preview:
+        """What `pull` would fetch and whether there is room for it. Fetches and writes nothing."""
+        recipe = self._recipe(self._parse(reference, quant), reference)
+        held = self._held(recipe)
+        if held and not _may_change(recipe):
+            return preview_of_held(self._shelf, held)
+        offer = Pull(self._shelf, self._catalogue, recipe, Meter(None)).offer()
+        return preview(self._shelf, offer, Gather(self._shelf, Meter(None), recipe.modelfile))
 
     def peek(self, name: str) -> Peek:
         """What the headers of a model say. One that is not here is read where it lies, by range requests:
@@ -207,6 +224,25 @@ class Store:
                 if old:
                     self._shelf.drop(old)
         return self._shelf.model(manifest)
+
+    def _parse(self, text: str, quant: str | None) -> Reference:
+        """What `text` names, in the quant that is wanted. USAGE where it has no quants to choose from."""
+        reference = parse_reference(text)
+        if quant is None:
+            return reference
+        chosen: Reference | None = reference
+        if isinstance(reference, NameRef):
+            recipe = self._recipe(reference, text)
+            chosen = recipe.modelfile.sources[0]
+        elif isinstance(reference, RepoRef) and (reference.quant or reference.file):
+            chosen = None
+        if isinstance(chosen, RepoRef):
+            return parse_reference(f"{chosen.HUB}{chosen.repo}:{quant}")
+        raise LlmrunError(
+            USAGE,
+            f"{text} is one file, not a repository with quants",
+            hint="leave --quant out, or name a repository",
+        )
 
     def _recipe(self, reference: Reference, text: str) -> Recipe:
         """What a pull of `reference` should do. UNKNOWN_MODEL where no source is known."""
