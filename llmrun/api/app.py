@@ -17,6 +17,7 @@ from llmrun.api.guard import Guard
 from llmrun.api.inflight import InFlight
 from llmrun.api.metrics import Metrics
 from llmrun.api.ollama import lines as ollama
+from llmrun.api.ollama.create_routes import ollama_create_routes
 from llmrun.api.ollama.model_routes import ollama_model_routes
 from llmrun.api.ollama.routes import ollama_routes
 from llmrun.api.openai import errors as openai
@@ -46,6 +47,7 @@ def create_app(
     app.include_router(openai_routes(service, in_flight))
     app.include_router(ollama_routes(service, in_flight))
     app.include_router(ollama_model_routes(service, in_flight))
+    app.include_router(ollama_create_routes(service, in_flight))
     app.include_router(control_routes(service, metrics, on_shutdown))
     app.include_router(page_routes(app))
     app.add_exception_handler(HTTPException, _no_route)

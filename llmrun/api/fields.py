@@ -14,7 +14,7 @@ from pydantic.fields import FieldInfo
 
 from llmrun.api.control import ShutdownBody, StopBody
 from llmrun.api.ollama.bodies import GenerateBody, OllamaChatBody
-from llmrun.api.ollama.model_bodies import CopyBody, DeleteBody, PullBody, ShowBody
+from llmrun.api.ollama.model_bodies import CopyBody, CreateBody, DeleteBody, PullBody, ShowBody
 from llmrun.api.openai.bodies import ChatBody, CompletionBody
 from llmrun.api.schema import Body, Ignored, Refused
 
@@ -25,6 +25,7 @@ BODIES: dict[str, type[Body]] = {
     "/api/chat": OllamaChatBody,
     "/api/show": ShowBody,
     "/api/pull": PullBody,
+    "/api/create": CreateBody,
     "/api/copy": CopyBody,
     "/api/delete": DeleteBody,
     "/llmrun/stop": StopBody,
@@ -45,7 +46,8 @@ class Row:
 
 def rows(body: type[Body], prefix: str = "") -> Iterator[Row]:
     """The fields of `body`, each followed by those inside it: honoured ones first, then by name."""
-    found = [(name, info, _row(f"{prefix}{name}", info)) for name, info in body.model_fields.items()]
+    fields = [(info.alias or name, info) for name, info in body.model_fields.items()]
+    found = [(name, info, _row(f"{prefix}{name}", info)) for name, info in fields]
     found.sort(key=lambda item: (item[2].verdict, item[0]))
     for _, info, row in found:
         yield row

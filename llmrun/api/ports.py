@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from llmrun.types import Event, Finished, GenerateRequest
@@ -10,7 +11,7 @@ from llmrun.types import Event, Finished, GenerateRequest
 if TYPE_CHECKING:
     from llmrun.daemon.counters import Counters
     from llmrun.daemon.pool import LoadedModel
-    from llmrun.store import PullProgress, Removed, StoredModel
+    from llmrun.store import Modelfile, PullProgress, Removed, StoredModel
 
 
 class Service(Protocol):
@@ -48,6 +49,15 @@ class Service(Protocol):
 
     def pull(self, reference: str) -> AsyncGenerator[PullProgress, None]:
         """Bring a model here; closing the generator stops it."""
+
+    def create(self, name: str, modelfile: Modelfile) -> AsyncGenerator[PullProgress, None]:
+        """Make a model; closing the generator stops it."""
+
+    async def blob(self, digest: str) -> Path | None:
+        """The file of these bytes. LlmrunError INVALID_REQUEST."""
+
+    async def receive_blob(self, digest: str, size: int | None, pieces: AsyncIterator[bytes]) -> bool:
+        """Keep a file that a client sends; False where it is here already."""
 
     async def copy(self, source: str, destination: str) -> StoredModel:
         """Give a model a further name. LlmrunError UNKNOWN_MODEL, CONFLICT."""

@@ -74,9 +74,10 @@ class Body(BaseModel):
     @classmethod
     def _known_names(cls, value: object) -> object:
         if isinstance(value, dict):
+            known = [info.alias or name for name, info in cls.model_fields.items()]
             for name in value:
-                if name not in cls.model_fields:
-                    near = difflib.get_close_matches(name, cls.model_fields, n=1)
+                if name not in known:
+                    near = difflib.get_close_matches(name, known, n=1)
                     hint = f"did you mean {near[0]!r}?" if near else "the known fields are listed at /docs"
                     raise wrong("is not a known field", name, hint)
         return value

@@ -1,6 +1,6 @@
-"""A pull as a stream of its progress. In: a store's blocking `pull`. Out: progress, on the event loop.
+"""Long work of the store as a stream of its progress. In: a blocking call. Out: progress, on the event loop.
 
-The pull has a thread of its own, which ends with the process: what was fetched is kept, and the next pull
+The call has a thread of its own, which ends with the process: what was fetched is kept, and the next pull
 goes on from it.
 """
 
@@ -10,27 +10,20 @@ import asyncio
 import threading
 from collections.abc import AsyncGenerator, Callable
 from contextlib import suppress
-from typing import Protocol
 
-from llmrun.store import PullProgress, StoredModel
+from llmrun.store import PullProgress
 
-
-class Puller(Protocol):
-    """The part of the store that fetches models."""
-
-    def pull(
-        self, reference: str, *, on_progress: Callable[[PullProgress], None] | None = None
-    ) -> StoredModel: ...
+Tell = Callable[[PullProgress], None]
 
 
 class _Abandoned(Exception):
-    """Nobody wants the model any more."""
+    """Nobody wants the result any more."""
 
 
-async def pulling(store: Puller, reference: str) -> AsyncGenerator[PullProgress, None]:
-    """The progress of pulling `reference`; the model is there when this ends. Raises what the pull raises.
+async def progress_of(work: Callable[[Tell], object]) -> AsyncGenerator[PullProgress, None]:
+    """What `work` tells while it runs; it is done when this ends. Raises what it raises.
 
-    Closing the generator stops the pull at the next bytes that arrive.
+    Closing the generator stops the work the next time that it tells something.
     """
     loop = asyncio.get_running_loop()
     arrived: asyncio.Queue[PullProgress | Exception | None] = asyncio.Queue()
@@ -41,16 +34,16 @@ async def pulling(store: Puller, reference: str) -> AsyncGenerator[PullProgress,
             raise _Abandoned
         loop.call_soon_threadsafe(arrived.put_nowait, item)
 
-    def work() -> None:
+    def run() -> None:
         outcome = None
         try:
-            store.pull(reference, on_progress=tell)
+            work(tell)
         except Exception as error:
             outcome = error
         with suppress(_Abandoned):
             tell(outcome)
 
-    threading.Thread(target=work, name=f"pull {reference}", daemon=True).start()
+    threading.Thread(target=run, name="store", daemon=True).start()
     try:
         while (item := await arrived.get()) is not None:
             if isinstance(item, Exception):

@@ -10,7 +10,8 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
+from pathlib import Path
 from typing import Protocol
 
 import msgspec
@@ -20,10 +21,10 @@ from llmrun.daemon.counters import OK, Counters
 from llmrun.daemon.pool import LoadedModel, RunnerPool
 from llmrun.daemon.prepare import content_version, prepare
 from llmrun.daemon.process import COMMAND, Limits
-from llmrun.daemon.pulls import Puller, pulling
+from llmrun.daemon.pulls import Tell, progress_of
 from llmrun.daemon.room import Room
 from llmrun.errors import CANCELLED, INTERNAL, SHUTTING_DOWN, LlmrunError
-from llmrun.store import PullProgress, Removed, StoredModel
+from llmrun.store import Blobs, Modelfile, PullProgress, Removed, StoredModel
 from llmrun.types import Event, Failed, Finished, GenerateRequest, Terminal
 
 log = logging.getLogger(__name__)
@@ -31,13 +32,18 @@ log = logging.getLogger(__name__)
 Observer = Callable[[str, Finished], None]
 
 
-class Models(Puller, Protocol):
+class Models(Protocol):
     """What the daemon needs of the store. Calls may block; LlmrunError where a name is no model's."""
 
     def resolve(self, name: str) -> StoredModel: ...
     def list(self) -> list[StoredModel]: ...
     def copy(self, source: str, destination: str) -> StoredModel: ...
     def remove(self, name: str) -> Removed: ...
+    def pull(self, reference: str, *, on_progress: Tell) -> StoredModel: ...
+    def create(self, name: str, modelfile: Modelfile, *, on_progress: Tell) -> StoredModel: ...
+
+    @property
+    def blobs(self) -> Blobs: ...
 
 
 class Service:
@@ -109,7 +115,31 @@ class Service:
     def pull(self, reference: str) -> AsyncGenerator[PullProgress, None]:
         """Bring a model here: how far it is, until it is there. LlmrunError where it cannot be had. Closing
         the generator stops it; the next pull goes on from what was fetched."""
-        return pulling(self._store, reference)
+        return progress_of(lambda tell: self._store.pull(reference, on_progress=tell))
+
+    def create(self, name: str, modelfile: Modelfile) -> AsyncGenerator[PullProgress, None]:
+        """Make a model of what is said of it; else as `pull`."""
+        return progress_of(lambda tell: self._store.create(name, modelfile, on_progress=tell))
+
+    async def blob(self, digest: str) -> Path | None:
+        """The file of these bytes, where there is one. LlmrunError INVALID_REQUEST where it is no digest."""
+        return await asyncio.to_thread(self._store.blobs.find, digest)
+
+    async def receive_blob(self, digest: str, size: int | None, pieces: AsyncIterator[bytes]) -> bool:
+        """Keep a file that a client sends; False where it is here already. `size` in bytes, if known."""
+        if await self.blob(digest):
+            async for _ in pieces:  # a client that is not read to the end does not read the answer
+                pass
+            return False
+        upload = await asyncio.to_thread(self._store.blobs.receive, digest, size)
+        try:
+            async for piece in pieces:
+                await asyncio.to_thread(upload.write, piece)
+        except BaseException:
+            upload.discard()
+            raise
+        await asyncio.to_thread(upload.finish)
+        return True
 
     async def copy(self, source: str, destination: str) -> StoredModel:
         """Give a model a further name. LlmrunError UNKNOWN_MODEL, CONFLICT."""

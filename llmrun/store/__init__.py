@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from llmrun.store.blobs import Blobs
 from llmrun.store.catalogue import Catalogue
 from llmrun.store.facts import special_tokens
 from llmrun.store.gguf import GGUFHeader, read_header
@@ -12,6 +13,7 @@ from llmrun.store.reference import parse_name, parse_reference
 from llmrun.store.store import Removed, Store
 
 __all__ = [
+    "Blobs",
     "Catalogue",
     "GGUFHeader",
     "Modelfile",

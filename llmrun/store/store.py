@@ -13,6 +13,7 @@ import msgspec
 
 from llmrun.config import Paths
 from llmrun.errors import BAD_FILE, CONFLICT, INVALID_REQUEST, UNKNOWN_MODEL, USAGE, LlmrunError
+from llmrun.store.blobs import Blobs
 from llmrun.store.catalogue import Catalogue, nearest
 from llmrun.store.creating import derive
 from llmrun.store.disk import writing
@@ -52,6 +53,7 @@ class Store:
     def __init__(self, paths: Paths) -> None:
         self._shelf = Shelf(paths.models)
         self._catalogue = Catalogue()
+        self.blobs = Blobs(self._shelf)
 
     def list(self) -> list[StoredModel]:
         """Every model, by name, also those whose files vanished (`missing`)."""

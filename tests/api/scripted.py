@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 
 from llmrun.daemon.counters import Counters
 from llmrun.daemon.pool import LoadedModel
 from llmrun.errors import UNKNOWN_MODEL, LlmrunError
-from llmrun.store import PullProgress, Removed, StoredModel
+from llmrun.store import Modelfile, PullProgress, Removed, StoredModel
+from llmrun.store.blobs import hex_of
 from llmrun.types import (
     Event,
     Finished,
@@ -83,6 +85,8 @@ class ScriptedService:
     let_gone: list[str] = field(default_factory=list)
     removed: list[str] = field(default_factory=list)
     copied: list[tuple[str, str]] = field(default_factory=list)
+    created: list[tuple[str, Modelfile]] = field(default_factory=list)
+    blobs: dict[str, Path] = field(default_factory=dict)
     pull_script: Callable[[str], AsyncGenerator[PullProgress, None]] = fetched
 
     def observe(self, observer: Callable[[str, Finished], None]) -> None:
@@ -125,6 +129,20 @@ class ScriptedService:
 
     def pull(self, reference: str) -> AsyncGenerator[PullProgress, None]:
         return self.pull_script(reference)
+
+    def create(self, name: str, modelfile: Modelfile) -> AsyncGenerator[PullProgress, None]:
+        self.created.append((name, modelfile))
+        return fetched(name)
+
+    async def blob(self, digest: str) -> Path | None:
+        return self.blobs.get(f"sha256:{hex_of(digest)}")
+
+    async def receive_blob(self, digest: str, size: int | None, pieces: AsyncIterator[bytes]) -> bool:
+        received = b"".join([piece async for piece in pieces])
+        assert size in (None, len(received))
+        new = await self.blob(digest) is None
+        self.blobs[digest] = Path(f"/models/blobs/{len(received)}.gguf")
+        return new
 
     async def copy(self, source: str, destination: str) -> StoredModel:
         model = await self.model(source)

@@ -2,11 +2,10 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Callable
 
 import pytest
 
-from llmrun.daemon.pulls import pulling
+from llmrun.daemon.pulls import Tell, progress_of
 from llmrun.errors import DOWNLOAD, LlmrunError
 from llmrun.store import PullProgress
 from tests.daemon.fakes import run
@@ -22,8 +21,7 @@ class Puller:
         self.go, self.ended = threading.Event(), threading.Event()
         self.told = 0
 
-    def pull(self, reference: str, *, on_progress: Callable[[PullProgress], None]) -> None:
-        assert reference == "a"
+    def pull(self, on_progress: Tell) -> None:
         try:
             for _ in range(self.steps):
                 on_progress(STEP)
@@ -35,21 +33,21 @@ class Puller:
             self.ended.set()
 
 
-def test_pulling_tells_every_step_and_ends_with_the_pull() -> None:
+def test_progress_of_tells_every_step_and_ends_with_the_pull() -> None:
     async def story() -> None:
         puller = Puller(3)
         puller.go.set()
-        assert [step async for step in pulling(puller, "a")] == [STEP] * 3
+        assert [step async for step in progress_of(puller.pull)] == [STEP] * 3
         assert puller.ended.is_set()
 
     run(story())
 
 
-def test_pulling_raises_what_the_pull_raises() -> None:
+def test_progress_of_raises_what_the_pull_raises() -> None:
     async def story() -> None:
         puller = Puller(1, LlmrunError(DOWNLOAD, "no source could be used"))
         puller.go.set()
-        steps = pulling(puller, "a")
+        steps = progress_of(puller.pull)
         assert await anext(steps) == STEP
         with pytest.raises(LlmrunError, match="no source"):
             await anext(steps)
@@ -57,10 +55,10 @@ def test_pulling_raises_what_the_pull_raises() -> None:
     run(story())
 
 
-def test_pulling_closed_midway_stops_the_pull_at_its_next_step() -> None:
+def test_progress_of_closed_midway_stops_the_pull_at_its_next_step() -> None:
     async def story() -> None:
         puller = Puller(1000)
-        steps = pulling(puller, "a")
+        steps = progress_of(puller.pull)
         await anext(steps)
         await steps.aclose()
         puller.go.set()

@@ -6,12 +6,14 @@ import shutil
 import subprocess
 from collections.abc import Iterator
 from datetime import datetime, timedelta, timezone
+from pathlib import Path
 
 import ollama
 import pytest
 
 from llmrun.config import DEFAULT_MODEL
 from tests.real.daemons import Daemon, eventually
+from tests.support.tiny import write_llama
 
 pytestmark = pytest.mark.real
 
@@ -117,6 +119,30 @@ def test_copy_answers_under_its_name_and_is_deleted(client: ollama.Client) -> No
         client.delete("sea:copy")
     with pytest.raises(ollama.ResponseError, match="not found"):
         client.generate("sea:copy", "Hi")
+
+
+def test_create_of_a_model_speaks_as_it_is_told(client: ollama.Client) -> None:
+    how = {"temperature": 0, "num_predict": 8}
+    client.create("sea:made", from_=DEFAULT_MODEL, system="Be brief.", parameters=how)
+    try:
+        made = client.chat("sea:made", SEA)
+        told = client.chat(DEFAULT_MODEL, [{"role": "system", "content": "Be brief."}, *SEA], options=how)
+        assert made.message.content == told.message.content
+        assert "num_predict" in (client.show("sea:made").parameters or "")
+    finally:
+        client.delete("sea:made")
+
+
+def test_create_of_an_uploaded_file_answers(client: ollama.Client, tmp_path: Path, daemon: Daemon) -> None:
+    path = write_llama(tmp_path / "tiny.gguf")
+    digest = client.create_blob(path)
+    assert daemon.http.head(f"/api/blobs/{digest}").status_code == 200
+    client.create("sea:tiny", files={"tiny.gguf": digest})
+    try:
+        assert client.generate("sea:tiny", "Hi", options={"num_predict": 3, "temperature": 0}).eval_count
+    finally:
+        client.delete("sea:tiny")
+    assert daemon.http.head(f"/api/blobs/{digest}").status_code == 404
 
 
 def test_pull_of_what_is_here_succeeds(client: ollama.Client) -> None:

@@ -96,12 +96,15 @@ def _jinja(value: object) -> object:
         raise wrong(f"has no twin in Jinja: {why}", hint="write it in Jinja") from None
 
 
+JinjaOrGo = BeforeValidator(_jinja)
+
+
 class GenerateBody(Sampling):
     prompt: Annotated[str | None, Field(description="none or empty: the model is only loaded")] = None
     system: Annotated[str | None, Field(description="in place of the model's own system prompt")] = None
     template: Annotated[
         str | None,
-        BeforeValidator(_jinja),
+        JinjaOrGo,
         Field(description="in place of the model's own chat template: Jinja, or Go that has a twin in Jinja"),
     ] = None
     raw: Annotated[bool | None, Field(description="the prompt goes to the model as it is")] = None

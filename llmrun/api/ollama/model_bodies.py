@@ -6,6 +6,8 @@ from typing import Annotated
 
 from pydantic import Field, model_validator
 
+from llmrun.api.ollama.bodies import JinjaOrGo, OllamaMessage
+from llmrun.api.ollama.options import ModelOptions
 from llmrun.api.schema import Body, Ignored, Refused, wrong
 
 
@@ -40,6 +42,46 @@ class PullBody(Named):
     insecure: Annotated[object, Refused("a download that anyone could change", unless=(False,))] = None
     username: Annotated[object, Ignored("no source takes a name")] = None
     password: Annotated[object, Ignored("no source takes a password")] = None
+
+
+class CreateBody(Named):
+    from_: Annotated[
+        str | None,
+        Field(alias="from", min_length=1, description="what it is made of: a name or a reference"),
+    ] = None
+    files: Annotated[
+        dict[str, str] | None,
+        Field(description="or: the name of one GGUF file → the digest of its blob"),
+    ] = None
+    modelfile: Annotated[
+        str | None, Field(min_length=1, description="or: a whole Modelfile, in place of all fields below")
+    ] = None
+    template: Annotated[str | None, JinjaOrGo, Field(description="its chat template")] = None
+    system: Annotated[str | None, Field(description="its system prompt; empty: none")] = None
+    parameters: Annotated[ModelOptions | None, Field(description="its options")] = None
+    messages: Annotated[
+        list[OllamaMessage] | None, Field(description="turns that every conversation starts with")
+    ] = None
+    license: Annotated[str | list[str] | None, Field(description="a text or several")] = None
+    stream: Annotated[bool | None, Field(description="lines of progress; on unless false")] = None
+    adapters: Annotated[object, Refused("an adapter", unless=({},))] = None
+    quantize: Annotated[object, Refused("another quantisation", unless=("",))] = None
+    path: Annotated[object, Refused("a Modelfile on the daemon's disk")] = None
+
+    @model_validator(mode="after")
+    def _made_of_one_thing(self) -> CreateBody:
+        ways = {"from": self.from_, "files": self.files, "modelfile": self.modelfile}
+        first, *others = [name for name, value in ways.items() if value] or [""]
+        if not first:
+            raise wrong("is missing", "from", hint="name a model, or send files or a modelfile")
+        if others:
+            raise wrong(f"is not allowed beside {first}", others[0])
+        if self.files and len(self.files) > 1:
+            raise wrong("should name one file: parts and projectors are not supported yet", "files")
+        for name in ("template", "system", "parameters", "messages", "license"):
+            if self.modelfile and getattr(self, name):
+                raise wrong("is not allowed beside modelfile", name)
+        return self
 
 
 class DeleteBody(Named):

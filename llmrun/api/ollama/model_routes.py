@@ -84,7 +84,7 @@ def ollama_model_routes(service: Service, in_flight: InFlight) -> APIRouter:
         body = PullBody.parse(await read_object(request, from_curl=True))
         progress = service.pull(body.named)
         if body.stream is not False:
-            stream = pulling.PullLines(progress)
+            stream = pulling.ProgressLines(progress, pulling.MANIFEST)
             return LineStream(in_flight, stream.lines(), stream.ping)
 
         async def work() -> None:

@@ -1,4 +1,4 @@
-"""A pull's progress as Ollama's status objects. Pure.
+"""The progress of a pull, or of making a model, as Ollama's status objects. Pure.
 
 Clients draw one bar for each `digest`. The digest of the bytes is not known while they arrive, so what
 stands there is the file's name, with `file:` in front.
@@ -28,22 +28,24 @@ def status(progress: PullProgress) -> Json:
     return {**moving, "completed": progress.completed}
 
 
-class PullLines:
-    """The progress of one pull as lines."""
+class ProgressLines:
+    """Progress as lines, `first` before all others."""
 
-    def __init__(self, progress: AsyncGenerator[PullProgress, None]) -> None:
+    def __init__(self, progress: AsyncGenerator[PullProgress, None], first: Json) -> None:
         self._progress = progress
-        self._last = MANIFEST
+        self._first = self._last = first
 
     async def lines(self) -> AsyncGenerator[bytes, None]:
-        """To be iterated once. The first line comes with the first progress, so that a model that cannot be
-        had has its own HTTP status."""
+        """To be iterated once. The first line comes with the first progress, so that what fails at once has
+        its own HTTP status."""
         async with aclosing(self._progress):
             async for step in self._progress:
-                if self._last is MANIFEST:
-                    yield line(MANIFEST)
+                if self._last is self._first:
+                    yield line(self._first)
                 self._last = status(step)
                 yield line(self._last)
+        if self._last is self._first:
+            yield line(self._first)
         yield line(SUCCESS)
 
     def ping(self) -> bytes:

@@ -120,6 +120,17 @@ def test_pull_whole_and_streamed(client: ollama.Client) -> None:
     assert steps[-1].status == "success"
 
 
+def test_create_of_a_model_and_of_a_file(
+    client: ollama.Client, play: ScriptedService, tmp_path: Path
+) -> None:
+    assert client.create("mine", from_=MODEL, system="Be brief.", parameters={"seed": 1}).status == "success"
+    path = write_llama(tmp_path / "own.gguf")
+    digest = client.create_blob(path)
+    steps = list(client.create("own", files={"own.gguf": digest}, stream=True))
+    assert steps[-1].status == "success"
+    assert [name for name, _ in play.created] == ["mine", "own"]
+
+
 def test_errors_are_raised_with_their_status(client: ollama.Client) -> None:
     with pytest.raises(ollama.ResponseError, match="not found") as unknown:
         client.chat("nobody", HI)

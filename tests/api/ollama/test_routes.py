@@ -322,3 +322,43 @@ def test_key_is_wanted_where_one_is_set(service: ScriptedService) -> None:
         refused = client.get("/api/tags")
         assert (refused.status_code, set(refused.json())) == (401, {"error"})
         assert client.get("/api/tags", headers={"authorization": "Bearer secret"}).status_code == 200
+
+
+def test_create_streams_its_progress(http: TestClient, service: ScriptedService) -> None:
+    response = http.post("/api/create", json={"model": "mine", "from": MODEL, "system": "Be brief."})
+    assert response.headers["content-type"] == "application/x-ndjson"
+    first, *_, last = lines(response.text)
+    assert (first["status"], last["status"]) == ("reading model metadata", "success")
+    ((name, modelfile),) = service.created
+    assert (name, modelfile.system) == ("mine", "Be brief.")
+    whole = http.post("/api/create", json={"model": "mine", "from": MODEL, "stream": False})
+    assert whole.json() == {"status": "success"}
+
+
+def test_create_of_a_blob_uses_its_file(http: TestClient, service: ScriptedService) -> None:
+    digest = f"sha256:{'0' * 64}"
+    asked = {"model": "mine", "files": {"x.gguf": digest}, "stream": False}
+    missing = http.post("/api/create", json=asked)
+    assert missing.status_code == 400
+    assert digest in missing.json()["error"]
+    assert http.head(f"/api/blobs/{digest}").status_code == 404
+    assert http.post(f"/api/blobs/{digest}", content=b"GGUF").status_code == 201
+    assert http.post(f"/api/blobs/{digest}", content=b"GGUF").status_code == 200
+    assert http.head(f"/api/blobs/{digest}").status_code == 200
+    assert http.post("/api/create", json=asked).status_code == 200
+    ((_, modelfile),) = service.created
+    assert str(modelfile.sources[0]) == "/models/blobs/4.gguf"
+
+
+@pytest.mark.parametrize("method", ["HEAD", "POST"])
+def test_blob_of_what_is_no_digest_is_400(http: TestClient, method: str) -> None:
+    assert http.request(method, "/api/blobs/sha256:..").status_code == 400
+
+
+@pytest.mark.parametrize(
+    ("fields", "field"), [({"from": "No Name"}, "No Name"), ({"files": {"x.bin": "sha256:00"}}, "x.bin")]
+)
+def test_create_of_nothing_usable_is_400(http: TestClient, fields: dict[str, Any], field: str) -> None:
+    response = http.post("/api/create", json={"model": "mine", **fields})
+    assert response.status_code == 400
+    assert field in response.json()["error"]

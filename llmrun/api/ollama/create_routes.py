@@ -1,0 +1,77 @@
+"""The routes that make models: of others, of uploaded files, of Modelfiles."""
+
+from __future__ import annotations
+
+from contextlib import aclosing
+from pathlib import Path
+
+from fastapi import APIRouter
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+
+from llmrun.api.body import read_object
+from llmrun.api.inflight import InFlight
+from llmrun.api.ollama.creating import to_modelfile
+from llmrun.api.ollama.lines import Json, LineStream
+from llmrun.api.ollama.model_bodies import CreateBody
+from llmrun.api.ollama.pulling import SUCCESS, ProgressLines
+from llmrun.api.ports import Service
+from llmrun.api.schema import takes
+from llmrun.errors import INVALID_REQUEST, NOT_FOUND, LlmrunError
+
+READING: Json = {"status": "reading model metadata"}
+
+
+def ollama_create_routes(service: Service, in_flight: InFlight) -> APIRouter:
+    """The routes, bound to one app's parts."""
+    router = APIRouter(tags=["Ollama"])
+
+    async def blob_of(body: CreateBody) -> Path | None:
+        for name, digest in (body.files or {}).items():
+            if not name.lower().endswith(".gguf"):
+                raise LlmrunError(
+                    INVALID_REQUEST, f"files.{name} is no GGUF file", hint="send a GGUF", field="files"
+                )
+            if (path := await service.blob(digest)) is None:
+                raise LlmrunError(
+                    INVALID_REQUEST,
+                    f"there is no blob {digest}",
+                    hint=f"send the file to /api/blobs/{digest} first",
+                    field=f"files.{name}",
+                )
+            return path
+        return None
+
+    @router.post("/api/create", openapi_extra=takes(CreateBody))
+    async def create(request: Request) -> Response:
+        """Make a model of another one, of an uploaded file, or of a Modelfile."""
+        body = CreateBody.parse(await read_object(request, from_curl=True))
+        progress = service.create(body.named, to_modelfile(body, await blob_of(body)))
+        if body.stream is not False:
+            stream = ProgressLines(progress, READING)
+            return LineStream(in_flight, stream.lines(), stream.ping)
+
+        async def work() -> None:
+            async with aclosing(progress):
+                async for _ in progress:
+                    pass
+
+        await in_flight.run(request.receive, work())
+        return JSONResponse(SUCCESS)
+
+    @router.head("/api/blobs/{digest}")
+    async def has_blob(digest: str) -> Response:
+        """Whether a file of this digest is here: 200 or 404."""
+        if await service.blob(digest) is None:
+            raise LlmrunError(NOT_FOUND, f"there is no blob {digest}")
+        return Response()
+
+    @router.post("/api/blobs/{digest}")
+    async def receive_blob(request: Request, digest: str) -> Response:
+        """A file, as it is, for a model to be made of: 201, or 200 where it is here already."""
+        length = request.headers.get("content-length", "")
+        size = int(length) if length.isdecimal() else None
+        new = await service.receive_blob(digest, size, request.stream())
+        return Response(status_code=201 if new else 200)
+
+    return router
