@@ -9,16 +9,18 @@ from llmrun.cli.reach import reach
 from llmrun.cli.session import Session
 from llmrun.client.answer import Answer
 from llmrun.client.client import Client
-from llmrun.types import Message, Options
+from llmrun.types import Message, Options, OutputFormat
 
 Prompt = str | Sequence[Message]
 
 
-def ask(client: Client, model: str, prompt: Prompt, options: Options) -> Answer:
+def ask(
+    client: Client, model: str, prompt: Prompt, options: Options, output: OutputFormat | None = None
+) -> Answer:
     """Send a conversation, or a raw prompt."""
     if isinstance(prompt, str):
-        return client.complete(model, prompt, options)
-    return client.chat(model, prompt, options)
+        return client.complete(model, prompt, options, output)
+    return client.chat(model, prompt, options, output)
 
 
 def show(out: Output, answer: Answer) -> None:
@@ -34,13 +36,20 @@ def show(out: Output, answer: Answer) -> None:
 
 
 def answer_once(
-    session: Session, model: str, prompt: Prompt, options: Options, *, local: bool, verbose: bool
+    session: Session,
+    model: str,
+    prompt: Prompt,
+    options: Options,
+    output: OutputFormat | None,
+    *,
+    local: bool,
+    verbose: bool,
 ) -> None:
     """`llmrun run` once its arguments are read."""
     out = session.out
     with reach(session, model, local=local) as there, there.client() as client:
         with out.waiting(f"waiting for {model}"):
-            answer = ask(client, there.model, prompt, options)
+            answer = ask(client, there.model, prompt, options, output)
         with answer:
             if out.mode == "json":
                 for _ in answer:

@@ -15,7 +15,8 @@ import msgspec
 from llmrun.client.answer import Answer
 from llmrun.client.wire import LoadedModel, chat_body, completion_body, error_of
 from llmrun.errors import DAEMON_UNREACHABLE, INTERNAL, LlmrunError
-from llmrun.types import Message, Options
+from llmrun.hosts import base_url
+from llmrun.types import Message, Options, OutputFormat
 
 T = TypeVar("T")
 
@@ -23,12 +24,6 @@ CONNECT_TIMEOUT = 5.0
 CONTROL_TIMEOUT = 60.0  # stopping a model waits for its process to end
 # The daemon says something every few seconds while it works on an answer, even in a long prefill.
 SILENCE_TIMEOUT = 120.0
-
-
-def base_url(host: str, port: int) -> str:
-    """Where to send requests for a daemon that listens on `host`; on all addresses means loopback too."""
-    host = {"0.0.0.0": "127.0.0.1", "::": "::1", "": "127.0.0.1"}.get(host, host)
-    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 
 class Client:
@@ -47,13 +42,17 @@ class Client:
             verify=False,
         )
 
-    def chat(self, model: str, messages: Sequence[Message], options: Options) -> Answer:
+    def chat(
+        self, model: str, messages: Sequence[Message], options: Options, output: OutputFormat | None = None
+    ) -> Answer:
         """Ask for the next turn of a conversation. Returns when the answer begins."""
-        return self._stream("/v1/chat/completions", chat_body(model, messages, options))
+        return self._stream("/v1/chat/completions", chat_body(model, messages, options, output))
 
-    def complete(self, model: str, prompt: str, options: Options) -> Answer:
+    def complete(
+        self, model: str, prompt: str, options: Options, output: OutputFormat | None = None
+    ) -> Answer:
         """Ask for the continuation of a raw prompt. Returns when the answer begins."""
-        return self._stream("/v1/completions", completion_body(model, prompt, options))
+        return self._stream("/v1/completions", completion_body(model, prompt, options, output))
 
     def is_healthy(self, timeout: float = 2.0) -> bool:
         """Whether a daemon answers there at all."""

@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from llmrun.errors import INTERNAL, KINDS, LlmrunError
-from llmrun.types import Message, Options, Timings, Usage
+from llmrun.types import Message, Options, OutputFormat, Timings, Usage
 
 
 class Delta(msgspec.Struct, frozen=True):
@@ -100,20 +100,35 @@ class LoadedModel(msgspec.Struct, frozen=True):
     in_flight: int = 0
 
 
-def chat_body(model: str, messages: Sequence[Message], options: Options) -> dict[str, Any]:
+def chat_body(
+    model: str, messages: Sequence[Message], options: Options, output: OutputFormat | None = None
+) -> dict[str, Any]:
     """A streamed chat request."""
     turns = [{"role": message.role, "content": message.content} for message in messages]
-    return {"model": model, "messages": turns, **_streamed(options)}
+    return {"model": model, "messages": turns, **_streamed(options, output)}
 
 
-def completion_body(model: str, prompt: str, options: Options) -> dict[str, Any]:
+def completion_body(
+    model: str, prompt: str, options: Options, output: OutputFormat | None = None
+) -> dict[str, Any]:
     """A streamed request for a raw prompt, with no template around it."""
-    return {"model": model, "prompt": prompt, **_streamed(options)}
+    return {"model": model, "prompt": prompt, **_streamed(options, output)}
 
 
-def _streamed(options: Options) -> dict[str, Any]:
+def _streamed(options: Options, output: OutputFormat | None) -> dict[str, Any]:
     """What both requests share. The dialect knows every option by our name; those not set are left out."""
-    return {"stream": True, "stream_options": {"include_usage": True}, **msgspec.to_builtins(options)}
+    body = {"stream": True, "stream_options": {"include_usage": True}, **msgspec.to_builtins(options)}
+    if output is not None:
+        body["response_format"] = _response_format(output)
+    return body
+
+
+def _response_format(output: OutputFormat) -> dict[str, Any]:
+    """`json_object` or `json_schema`, the two that a person can ask for."""
+    if output.kind == "json_object":
+        return {"type": "json_object"}
+    schema = msgspec.json.decode(output.text)
+    return {"type": "json_schema", "json_schema": {"name": "schema", "schema": schema, "strict": True}}
 
 
 def error_of(status: int, body: bytes) -> LlmrunError:

@@ -37,4 +37,4 @@ def test_rows_every_field_has_a_note() -> None:
 def test_markdown_has_a_table_a_route() -> None:
     text = markdown()
     assert all(f"### {'DELETE' if route in DELETES else 'POST'} {route}\n" in text for route in BODIES)
-    assert '| `response_format` | refused | structured output; `{"type":"text"}` is accepted |' in text
+    assert '| `modalities` | refused | output other than text; `["text"]` is accepted |' in text

@@ -10,8 +10,9 @@ from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Field, PlainValidator, WithJsonSchema, model_validator
 
+from llmrun.api.openai.response_format import ResponseFormat
 from llmrun.api.schema import Body, Ignored, Refused, unsupported, wrong
-from llmrun.types import Options
+from llmrun.types import Options, OutputFormat
 
 INT32 = 2**31 - 1
 MAX_CHOICES = 128
@@ -77,6 +78,9 @@ class Sampling(Body):
     stop: Annotated[Stops | None, Field(description="a string or a list of them, none empty")] = None
     logit_bias: Annotated[LogitBias | None, Field(description="token id → −100 to 100")] = None
     n: Annotated[int | None, Field(ge=1, le=MAX_CHOICES, description="answers to one prompt")] = None
+    response_format: Annotated[ResponseFormat | None, Field(description="what the answer must look like")] = (
+        None
+    )
     stream: Annotated[bool | None, Field(description="server-sent events")] = None
     stream_options: Annotated[StreamOptions | None, Field(description="only with `stream`")] = None
     top_k: Annotated[int | None, Field(ge=0, le=INT32, description="not OpenAI's; 0 keeps all")] = None
@@ -109,6 +113,10 @@ class Sampling(Body):
             stop=tuple(self.stop or ()),
             ctx=self.ctx,
         )
+
+    def output_format(self) -> OutputFormat | None:
+        """What the answers must look like; None: free text."""
+        return self.response_format.output_format() if self.response_format else None
 
     @property
     def wants_usage(self) -> bool:
@@ -199,7 +207,6 @@ class ChatBody(Sampling):
     tool_choice: Annotated[object, Refused("tool calls", unless=("none",))] = None
     functions: Annotated[object, Refused("function calls", unless=([],))] = None
     function_call: Annotated[object, Refused("function calls", unless=("none",))] = None
-    response_format: Annotated[object, Refused("structured output", unless=({"type": "text"},))] = None
     reasoning_effort: Annotated[object, Refused("control of the model's reasoning")] = None
     verbosity: Annotated[object, Refused("control of the answer's length", unless=("medium",))] = None
     modalities: Annotated[object, Refused("output other than text", unless=(["text"],))] = None

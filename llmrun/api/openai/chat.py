@@ -34,6 +34,7 @@ def to_request(body: ChatBody, request_id: str) -> GenerateRequest:
         n=body.n or 1,
         logprobs=(body.top_logprobs or 0) if body.logprobs else None,
         template_kwargs=body.chat_template_kwargs or {},
+        output_format=body.output_format(),
     )
 
 

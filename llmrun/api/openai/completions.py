@@ -21,6 +21,7 @@ def to_requests(body: CompletionBody, request_id: str) -> list[GenerateRequest]:
             n=body.n or 1,
             logprobs=body.logprobs,
             echo=bool(body.echo),
+            output_format=body.output_format(),
         )
         for number, prompt in enumerate(body.prompt)
     ]

@@ -9,6 +9,7 @@ import typer
 
 from llmrun.cli.args import AsJson, Local, ModelName, OptionPairs, System, new_app
 from llmrun.cli.options import parse_options
+from llmrun.cli.output_format import output_format
 from llmrun.cli.prompt import StandardInput, gather
 from llmrun.cli.session import session_of
 from llmrun.errors import USAGE, LlmrunError
@@ -37,6 +38,13 @@ def run(
     file: Annotated[
         list[str] | None, typer.Option(help="A text file put after the prompt; repeatable.", metavar="FILE")
     ] = None,
+    format_name: Annotated[
+        str | None, typer.Option("--format", help="json: the answer is one JSON object.", metavar="json")
+    ] = None,
+    schema: Annotated[
+        str | None,
+        typer.Option(help="A JSON Schema the answer must validate against.", metavar="FILE|JSON"),
+    ] = None,
     raw: Annotated[bool, typer.Option("--raw", help="Send the prompt as it is, without a template.")] = False,
     verbose: Annotated[bool, typer.Option("--verbose", help="Show timings on stderr.")] = False,
     as_json: AsJson = False,
@@ -51,6 +59,7 @@ def run(
       llmrun run smollm2:135m "Why is the sky blue?"
       cat notes.txt | llmrun run smollm2:135m "Summarise:"
       llmrun run ./model.gguf --temperature 0 -o top_k=1 "Say hi"
+      llmrun run smollm2:135m --schema person.json "Invent a person." | jq .name
     """
     session = session_of(context)
     flags = Options(
@@ -62,10 +71,11 @@ def run(
         ctx=ctx,
     )
     options = flags.over(parse_options(option or ()))
+    output = output_format(format_name, schema)
     stdin = StandardInput(sys.stdin, session.out.note)
     if raw and system is not None:
         raise LlmrunError(USAGE, "--raw sends no system prompt", hint="leave out --system or --raw")
-    if stdin.on_terminal and not (prompt or file or raw or as_json):
+    if stdin.on_terminal and not (prompt or file or raw or as_json or output):
         from llmrun.cli.repl.loop import chat
 
         chat(session, model, system=system, options=options, local=local)
@@ -80,4 +90,4 @@ def run(
 
     turns = [Message(role="system", content=system)] if system is not None else []
     turns.append(Message(role="user", content=text))
-    answer_once(session, model, text if raw else turns, options, local=local, verbose=verbose)
+    answer_once(session, model, text if raw else turns, options, output, local=local, verbose=verbose)

@@ -123,7 +123,6 @@ def test_chat_body_wrong_value_names_the_field_in_words(
         ({"tool_choice": {"type": "function"}}, "tool_choice"),
         ({"functions": [{}]}, "functions"),
         ({"function_call": "auto"}, "function_call"),
-        ({"response_format": {"type": "json_object"}}, "response_format"),
         ({"store": True}, "store"),
         ({"reasoning_effort": "low"}, "reasoning_effort"),
         ({"verbosity": "low"}, "verbosity"),
