@@ -8,10 +8,14 @@ import os
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from llmrun.errors import DISK, LlmrunError
+
+if TYPE_CHECKING:
+    from filelock import FileLock
 
 BLOCK = 1 << 20
 SPARE = 64 << 20  # bytes left free, so that a pull never fills the disk to the last byte
@@ -57,8 +61,13 @@ def require_space(folder: Path, size: int) -> None:
 
 
 def on_disk(folder: Path) -> int:
-    """Bytes that the files under `folder` take up. Files with holes take less than their length."""
-    return sum(path.stat().st_blocks * 512 for path in folder.rglob("*") if path.is_file())
+    """Bytes that the files under `folder` take up; those that go meanwhile are left out. Files with holes
+    take less than their length."""
+    size = 0
+    for path in folder.rglob("*"):
+        with suppress(FileNotFoundError):
+            size += path.stat().st_blocks * 512 if path.is_file() else 0
+    return size
 
 
 def sha256_of(path: Path, on_read: Callable[[int], None] | None = None) -> str:
@@ -73,21 +82,31 @@ def sha256_of(path: Path, on_read: Callable[[int], None] | None = None) -> str:
     return digest.hexdigest()
 
 
+def _acquired(lock: FileLock, timeout: float) -> bool:
+    from filelock import Timeout
+
+    try:
+        lock.acquire(timeout=timeout)
+    except Timeout:
+        return False
+    return True
+
+
 @contextmanager
 def locked(path: Path, on_wait: Callable[[], None]) -> Iterator[None]:
-    """Hold the lock file `path` against other threads and processes; `on_wait` is called before waiting.
+    """Hold the lock file `path` against other threads and processes; `on_wait` is called before waiting, and
+    twice a second while it lasts.
 
     The file stays: removing a lock that another process just opened would give two owners.
     """
-    from filelock import FileLock, Timeout
+    from filelock import FileLock
 
     path.parent.mkdir(parents=True, exist_ok=True)
     lock = FileLock(path)
-    try:
-        lock.acquire(timeout=0)
-    except Timeout:
+    patience = 0.0
+    while not _acquired(lock, patience):
         on_wait()
-        lock.acquire()
+        patience = 0.5
     try:
         yield
     finally:

@@ -21,11 +21,10 @@ from pathlib import Path
 from llmrun.errors import DIGEST, LlmrunError
 from llmrun.store import web
 from llmrun.store.disk import human, sha256_of
-from llmrun.store.fetching import Fetching, RangeSum, Wanted
+from llmrun.store.fetching import Fetching
 from llmrun.store.part import Part
 from llmrun.store.progress import Meter
-
-__all__ = ["RangeSum", "Wanted", "download"]
+from llmrun.store.wanted import Wanted
 
 _ROUNDS = 4  # of mending: each ends with a whole file, so more of them mean that the source is at fault
 

@@ -46,12 +46,26 @@ class Gather:
         """What `register` makes of the files; it is called under the store's lock, and they are there."""
         self.check(offer.files[0].sha256, offer.size, offer.source)
         key = self.key(offer)
-        with self.shelf.key_lock(key, lambda: self.meter.note(_WAITING)):
+        with self.shelf.key_lock(key, self._joined(offer, key)):
             while True:
                 if manifest := self._from_here(offer, register):
                     return manifest
                 if manifest := self._from_there(offer, register, key):
                     return manifest
+
+    def _joined(self, offer: Offer, key: str) -> Callable[[], None]:
+        """What to do while another pull of the same weights has the lock: to say so once, then to report how
+        far it is."""
+        told: list[str] = []
+
+        def report() -> None:
+            if not told:
+                told.append(_WAITING)
+                self.meter.note(_WAITING)
+            done, size = on_disk(self.shelf.partial / key), offer.size or self.pinned.size
+            self.meter.at(offer.files[0].name, done if size is None else min(done, size), size)
+
+        return report
 
     def check(self, sha256: str | None, size: int | None, source: str) -> None:
         """DIGEST where a source says, or gave, other bytes than the Modelfile pins."""

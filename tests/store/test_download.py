@@ -12,10 +12,11 @@ import pytest
 from llmrun.errors import BAD_FILE, DIGEST, DISK, DOWNLOAD, NOT_FOUND, Kind, LlmrunError
 from llmrun.store import fetching
 from llmrun.store.disk import BLOCK
-from llmrun.store.download import RangeSum, Wanted, download
+from llmrun.store.download import download
 from llmrun.store.fetching import CONNECTIONS, PATIENCE
 from llmrun.store.part import Part
 from llmrun.store.progress import Meter, PullProgress
+from llmrun.store.wanted import RangeSum, Wanted
 from tests.store.conftest import sha256
 from tests.store.server import Fault, Host
 
@@ -225,9 +226,10 @@ def test_download_redirect_is_asked_for_once_and_again_when_it_expires(host: Hos
 
 
 @pytest.mark.usefixtures("small_runs")
-def test_download_file_changed_between_ranges_starts_over(host: Host, folder: Path) -> None:
+@pytest.mark.parametrize("answers", [1, 2, 5])
+def test_download_file_changed_between_ranges_starts_over(host: Host, folder: Path, answers: int) -> None:
     host.put(PATH, b"GGUF" + b"old" * 1_000_000)
-    host.faults[PATH] += [Fault(), Fault(), Fault(before=lambda: host.put(PATH, BODY))]
+    host.faults[PATH] += [*[Fault()] * answers, Fault(before=lambda: host.put(PATH, BODY))]
     assert_whole(fetch(host, folder, pinned=False, size=None))
 
 
@@ -406,7 +408,8 @@ def test_download_callback_that_raises_ends_it_and_keeps_the_bytes(host: Host, f
 CHILD = """
 import os, signal, sys
 from pathlib import Path
-from llmrun.store.download import Wanted, download
+from llmrun.store.download import download
+from llmrun.store.wanted import Wanted
 from llmrun.store.progress import Meter
 
 def die(progress):

@@ -393,6 +393,36 @@ def test_pull_two_at_once_fetch_once_and_the_second_waits(
     assert store.list() == [results[0]]
 
 
+def test_pull_that_joins_another_shows_how_far_that_one_is(
+    host: Host, store: Store, model: bytes, progress: list[PullProgress]
+) -> None:
+    url = host.put("/x.gguf", model)
+    joined = threading.Event()
+
+    def second() -> None:
+        def report(step: PullProgress) -> None:
+            progress.append(step)
+            if step.step == "download" and step.completed >= 1 << 20:
+                joined.set()
+
+        store.pull(url, on_progress=report)
+
+    thread = threading.Thread(target=second)
+
+    def hold(step: PullProgress) -> None:
+        """Stop the first pull in the middle until the second has told of it."""
+        if step.completed >= 2 << 20 and not joined.is_set():
+            if not thread.is_alive():
+                thread.start()
+            assert joined.wait(20)
+
+    store.pull(url, on_progress=hold)
+    thread.join(20)
+    done = [step.completed for step in progress if step.step == "download"]
+    assert done == sorted(done)
+    assert len(host.gets("/x.gguf")) == 1
+
+
 CHILD = """
 import os, signal, sys
 from llmrun.config import Paths

@@ -12,8 +12,9 @@ import pytest
 
 from llmrun.errors import DOWNLOAD, LlmrunError
 from llmrun.store import web
-from llmrun.store.download import Wanted, download
+from llmrun.store.download import download
 from llmrun.store.progress import Meter
+from llmrun.store.wanted import Wanted
 from tests.store.server import Fault, Host, serving
 
 BODY = b"GGUF" + bytes(range(256)) * 9_000

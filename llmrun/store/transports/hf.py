@@ -17,10 +17,10 @@ from typing import TYPE_CHECKING
 
 from llmrun.errors import DOWNLOAD, NOT_FOUND, LlmrunError
 from llmrun.store import web
-from llmrun.store.download import Wanted
 from llmrun.store.reference import HubRef
 from llmrun.store.transports.base import Offer
 from llmrun.store.transports.repository import Listed, offer_from
+from llmrun.store.wanted import Wanted
 
 if TYPE_CHECKING:
     from huggingface_hub import ModelInfo

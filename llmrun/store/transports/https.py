@@ -8,11 +8,12 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 from llmrun.store import web
-from llmrun.store.download import Wanted, download
+from llmrun.store.download import download
 from llmrun.store.progress import Meter
 from llmrun.store.quants import shard_siblings, split_label
 from llmrun.store.reference import UrlRef
 from llmrun.store.transports.base import Fetched, Offer, RemoteFile
+from llmrun.store.wanted import Wanted
 
 
 def offer(reference: UrlRef) -> Offer:

@@ -6,12 +6,12 @@ from pathlib import Path
 
 from llmrun.errors import UNKNOWN_MODEL, LlmrunError
 from llmrun.store.companions import projector_for
-from llmrun.store.download import Wanted
 from llmrun.store.progress import Meter
 from llmrun.store.quants import shard_siblings, split_label, weights_in
 from llmrun.store.reference import FileRef
 from llmrun.store.transports.base import Fetched, Offer, RemoteFile
 from llmrun.store.transports.https import read_range
+from llmrun.store.wanted import Wanted
 
 _MOST = 10_000  # files of a folder that are looked at
 

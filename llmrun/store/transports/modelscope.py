@@ -15,10 +15,10 @@ import msgspec
 
 from llmrun.errors import DOWNLOAD, LlmrunError
 from llmrun.store import web
-from llmrun.store.download import Wanted
 from llmrun.store.reference import ModelScopeRef
 from llmrun.store.transports.base import Offer
 from llmrun.store.transports.repository import Listed, offer_from
+from llmrun.store.wanted import Wanted
 
 _SITE = "www.modelscope.cn"
 _SHA256 = re.compile(r"[0-9a-fA-F]{64}")

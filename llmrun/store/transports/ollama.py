@@ -19,12 +19,12 @@ import msgspec
 from llmrun.errors import BAD_FILE, DIGEST, DOWNLOAD, INVALID_REQUEST, NOT_FOUND, LlmrunError
 from llmrun.store import web
 from llmrun.store.companions import Role
-from llmrun.store.download import RangeSum, Wanted
 from llmrun.store.go_template import Untranslatable, looks_go, to_jinja
 from llmrun.store.modelfile import parse_modelfile
 from llmrun.store.reference import OllamaRef
 from llmrun.store.transports.base import Offer, RemoteFile, Terms
 from llmrun.store.transports.https import fetch_all, read_range
+from llmrun.store.wanted import RangeSum, Wanted
 from llmrun.types import Message, Options
 
 _REGISTRY = "registry.ollama.ai"

@@ -9,11 +9,11 @@ from pathlib import Path, PurePosixPath
 
 from llmrun.errors import NOT_FOUND, LlmrunError
 from llmrun.store.companions import projector_for
-from llmrun.store.download import Wanted
 from llmrun.store.quants import choose, shard_siblings, split_label, weights_in
 from llmrun.store.reference import RepoRef
 from llmrun.store.transports.base import Offer, RemoteFile
 from llmrun.store.transports.https import fetch_all, read_range
+from llmrun.store.wanted import Wanted
 
 
 @dataclass(frozen=True)

@@ -2,10 +2,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from llmrun.store.download import Wanted
 from llmrun.store.progress import Meter
 from llmrun.store.reference import UrlRef
 from llmrun.store.transports import Fetched, RemoteFile, https
+from llmrun.store.wanted import Wanted
 from tests.store.conftest import sha256
 from tests.store.server import Host
 
