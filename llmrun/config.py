@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
+from llmrun import hosts
 from llmrun.errors import CONFIG, LlmrunError
 
 if sys.version_info >= (3, 11):
@@ -109,20 +110,6 @@ def parse_duration(text: str) -> float:
     return math.inf if seconds < 0 else seconds
 
 
-def parse_host(text: str) -> tuple[str, int]:
-    """`HOST:PORT`, `HOST`, `:PORT`, `[::1]:PORT`, or an `http://` URL of one, as (host, port)."""
-    rest = text.removeprefix("http://").rstrip("/")
-    if rest.startswith("["):
-        host, _, port = rest[1:].partition("]")
-        port = port.removeprefix(":")
-    else:
-        host, _, port = rest.partition(":")
-    number = int(port) if port else 11435
-    if not 0 <= number <= 65535 or any(c in host for c in "/ ?#@"):
-        raise ValueError(text)
-    return host or "127.0.0.1", number
-
-
 def _setting(default: Any, parse: Callable[[str], Any], form: str, about: str) -> Any:
     return field(default=default, metadata={"parse": parse, "form": form, "about": about})
 
@@ -135,7 +122,7 @@ class Settings:
     """
 
     host: tuple[str, int] = _setting(
-        ("127.0.0.1", 11435), parse_host, "HOST:PORT", "where the daemon listens and the client looks"
+        hosts.DEFAULT, hosts.parse_host, "HOST:PORT", "where the daemon listens and the client looks"
     )
     api_key: str | None = _setting(None, str, "text", "sent by the client; required by the daemon where set")
     keep_alive: float = _setting(

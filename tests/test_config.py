@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from llmrun.config import Paths, Settings, load_settings, parse_duration, parse_host
+from llmrun.config import Paths, Settings, load_settings, parse_duration
 from llmrun.errors import LlmrunError
 
 
@@ -104,18 +104,3 @@ def test_parse_duration_negative_is_for_ever() -> None:
 def test_parse_duration_of_something_else_raises(text: str) -> None:
     with pytest.raises(ValueError, match=r"could not convert|nan"):
         parse_duration(text)
-
-
-@pytest.mark.parametrize(
-    ("text", "address"),
-    [
-        ("localhost", ("localhost", 11435)),
-        ("0.0.0.0:8080", ("0.0.0.0", 8080)),
-        (":8080", ("127.0.0.1", 8080)),
-        ("[::1]:8080", ("::1", 8080)),
-        ("[::1]", ("::1", 11435)),
-        ("http://127.0.0.1:8080/", ("127.0.0.1", 8080)),
-    ],
-)
-def test_parse_host_in_every_form_is_host_and_port(text: str, address: tuple[str, int]) -> None:
-    assert parse_host(text) == address

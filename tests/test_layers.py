@@ -23,13 +23,14 @@ else:
 ROOT = Path(__file__).resolve().parent.parent
 SOURCES = sorted((ROOT / "llmrun").rglob("*.py"))
 
-BASE = {"types", "errors", "config", "log"}
+BASE = {"types", "errors", "hosts", "config", "log"}
 
 # What each package may import of llmrun beside itself: a package or one module of it.
 MAY_IMPORT = {
     "types": set(),
     "errors": {"types"},
-    "config": {"types", "errors"},
+    "hosts": set(),
+    "config": {"types", "errors", "hosts"},
     "log": set(),
     "store": BASE,
     "llama": BASE | {"store"},

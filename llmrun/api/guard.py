@@ -8,31 +8,15 @@ is refused, and bodies must be JSON (`llmrun.api.body`). An API key, where one i
 from __future__ import annotations
 
 import hmac
-import ipaddress
 from collections.abc import Mapping
 from urllib.parse import urlsplit
 
 from llmrun.config import Settings
 from llmrun.errors import FORBIDDEN, UNAUTHORIZED, LlmrunError
+from llmrun.hosts import address, is_loopback
 
 OPEN_PATHS = frozenset({"/", "/health", "/docs", "/openapi.json"})
 """Wanted by browsers and probes, and the same for everyone: no key needed."""
-
-
-def is_loopback(host: str) -> bool:
-    """Whether a host name or address (no port, no brackets) can only mean this machine."""
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
-
-
-def _is_address(host: str) -> bool:
-    try:
-        ipaddress.ip_address(host)
-    except ValueError:
-        return False
-    return True
 
 
 def _host_of(authority: str) -> str | None:
@@ -85,7 +69,7 @@ class Guard:
         if host is not None:
             if is_loopback(host) or host in self._names:
                 return
-            if self._beyond_loopback and _is_address(host):
+            if self._beyond_loopback and address(host):
                 return
         raise LlmrunError(
             FORBIDDEN,

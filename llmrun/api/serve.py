@@ -25,12 +25,12 @@ import uvicorn
 import llmrun
 from llmrun import log
 from llmrun.api.app import create_app
-from llmrun.api.guard import is_loopback
 from llmrun.api.inflight import InFlight
 from llmrun.config import Paths, Settings
 from llmrun.daemon.lock import DaemonAddress, DaemonLock
 from llmrun.daemon.service import Service
 from llmrun.errors import CONFIG, CONFLICT, USAGE, LlmrunError
+from llmrun.hosts import is_loopback
 from llmrun.store import Store
 
 logger = logging.getLogger(__name__)
@@ -48,7 +48,7 @@ def serve(settings: Settings, paths: Paths, *, no_auth: bool = False) -> None:
     to others without an API key (`no_auth` allows that).
     """
     host, port = settings.host
-    if not (is_loopback(host.lower()) or settings.api_key or no_auth):
+    if not (is_loopback(host) or settings.api_key or no_auth):
         raise LlmrunError(
             USAGE,
             f"on {host} anyone who can reach this machine could use the daemon",

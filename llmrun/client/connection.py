@@ -16,10 +16,11 @@ from filelock import FileLock, Timeout
 
 from llmrun import __version__
 from llmrun.client.child import START_TIMEOUT, ServeChild
-from llmrun.client.client import Client, base_url
+from llmrun.client.client import Client
 from llmrun.config import Paths, Settings
 from llmrun.daemon.lock import find_daemon
 from llmrun.errors import DAEMON_UNREACHABLE, LlmrunError
+from llmrun.hosts import base_url, is_this_machine
 from llmrun.store.disk import writing
 
 LOG_LIMIT = 10 * 1024 * 1024
@@ -44,7 +45,7 @@ class Connector:
     @property
     def shares_store(self) -> bool:
         """Whether the daemon is on this machine, so that what is pulled here is found there."""
-        return is_loopback(self.settings.host[0]) or not self.named
+        return is_this_machine(self.settings.host[0]) or not self.named
 
     def find(self) -> Client | None:
         """A client of the daemon that runs; None where none answers."""
@@ -127,8 +128,3 @@ def _open_log(paths: Paths) -> IO[bytes]:
 def log_file(paths: Paths) -> Path:
     """Where the background daemon logs."""
     return paths.logs / "daemon.log"
-
-
-def is_loopback(host: str) -> bool:
-    """Whether `host` is this machine, as far as its spelling tells."""
-    return host in ("localhost", "::1", "0.0.0.0", "::") or host.startswith("127.")

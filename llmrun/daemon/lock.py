@@ -14,6 +14,7 @@ from filelock import FileLock, Timeout
 
 from llmrun.config import Paths
 from llmrun.errors import CONFLICT, LlmrunError
+from llmrun.hosts import host_port
 from llmrun.store.disk import write_atomic, writing
 
 PATIENCE = 1.0
@@ -31,8 +32,7 @@ class DaemonAddress(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def url(self) -> str:
-        host = f"[{self.host}]" if ":" in self.host else self.host
-        return f"http://{host}:{self.port}"
+        return f"http://{host_port(self.host, self.port)}"
 
 
 class DaemonLock:

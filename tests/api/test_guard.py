@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from llmrun.api.guard import Guard, is_loopback
+from llmrun.api.guard import Guard
 from llmrun.config import Settings
 from llmrun.errors import FORBIDDEN, UNAUTHORIZED, Kind, LlmrunError
 
@@ -108,10 +108,3 @@ def test_key_is_wanted_where_one_is_set(headers: dict[str, str], wanted: Kind | 
 def test_key_is_not_wanted_by_probes() -> None:
     assert verdict(KEYED, "/health") is None
     assert verdict(KEYED, "/metrics") is UNAUTHORIZED
-
-
-@pytest.mark.parametrize(
-    ("host", "wanted"), [("::1", True), ("localhost", True), ("0.0.0.0", False), ("a", False)]
-)
-def test_is_loopback(host: str, wanted: bool) -> None:
-    assert is_loopback(host) is wanted

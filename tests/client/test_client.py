@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from llmrun.client.client import Client, base_url
+from llmrun.client.client import Client
 from llmrun.config import Settings
 from llmrun.daemon.pool import LoadedModel
 from llmrun.errors import (
@@ -217,17 +217,3 @@ def test_chunk_that_is_no_json_is_an_error() -> None:
         with answering, pytest.raises(LlmrunError) as caught:
             list(answering)
     assert caught.value.kind is INTERNAL
-
-
-@pytest.mark.parametrize(
-    ("host", "url"),
-    [
-        ("127.0.0.1", "http://127.0.0.1:80"),
-        ("0.0.0.0", "http://127.0.0.1:80"),
-        ("::", "http://[::1]:80"),
-        ("fe80::1", "http://[fe80::1]:80"),
-        ("box.example", "http://box.example:80"),
-    ],
-)
-def test_base_url_listening_everywhere_is_reached_on_loopback(host: str, url: str) -> None:
-    assert base_url(host, 80) == url

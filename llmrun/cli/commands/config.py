@@ -16,6 +16,7 @@ from llmrun.cli.args import AsJson, new_app
 from llmrun.cli.session import Session, session_of
 from llmrun.config import SETTINGS, parse_setting
 from llmrun.errors import CONFIG, USAGE, LlmrunError
+from llmrun.hosts import host_port
 from llmrun.store.disk import write_atomic, writing
 
 if sys.version_info >= (3, 11):
@@ -115,7 +116,7 @@ def shown(name: str, value: Any) -> str:
     if value is None:
         return "auto" if "auto" in SETTINGS[name].metadata["form"] else ""
     if name == "host":
-        return f"[{value[0]}]:{value[1]}" if ":" in value[0] else f"{value[0]}:{value[1]}"
+        return host_port(*value)
     if name == "keep_alive":
         return "-1" if value == float("inf") else f"{value:g}"
     return ",".join(value) if isinstance(value, tuple) else str(value)

@@ -6,9 +6,9 @@ import socket
 
 from llmrun import __version__
 from llmrun.cli.doctor.finding import Finding, broken, ok, warning
-from llmrun.client.client import base_url
-from llmrun.client.connection import Connector, is_loopback
+from llmrun.client.connection import Connector
 from llmrun.daemon.lock import DaemonAddress, find_daemon
+from llmrun.hosts import base_url, is_this_machine
 
 
 def check_service(where: Connector) -> list[Finding]:
@@ -38,7 +38,7 @@ def silent(where: Connector, locked: DaemonAddress | None) -> list[Finding]:
         return [broken("daemon", text, f"kill {locked.pid}")]
     if locked:
         return [broken("daemon", f"none answers at {url}; yours is at {locked.url}", "unset LLMRUN_HOST")]
-    if is_loopback(host) and taken(port):
+    if is_this_machine(host) and taken(port):
         text = f"none runs, and its port {port} is taken by another program"
         return [broken("daemon", text, f"LLMRUN_HOST=127.0.0.1:{port + 1}, or end that program")]
     return [ok("daemon", f"none runs; a command starts it at {url} when it is needed")]
