@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import subprocess
 from collections.abc import Iterator
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
+import jsonschema
 import ollama
 import pytest
 
@@ -58,6 +60,35 @@ def test_generate_template_of_the_request_is_used(client: ollama.Client, templat
     bare = client.generate(DEFAULT_MODEL, "One, two, three,", raw=True, options=how)
     templated = client.generate(DEFAULT_MODEL, "One, two, three,", template=template, options=how)
     assert (templated.response, templated.prompt_eval_count) == (bare.response, bare.prompt_eval_count)
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_format_schema_is_kept_to(client: ollama.Client, stream: bool) -> None:
+    schema = {
+        "type": "object",
+        "properties": {"age": {"type": "integer"}, "mood": {"enum": ["calm", "wild 🌊"]}},
+        "required": ["age", "mood"],
+        "additionalProperties": False,
+    }
+    how = {"temperature": 1, "seed": 3, "num_predict": 100}
+    reply = client.chat(DEFAULT_MODEL, SEA, format=schema, options=how, stream=stream)
+    said = "".join(part.message.content or "" for part in (reply if stream else [reply]))
+    jsonschema.validate(json.loads(said), schema)
+
+
+def test_format_json_is_an_object_and_nothing_behind_it(client: ollama.Client) -> None:
+    ask = 'Say it as JSON: {"sea": "calm"}. Then explain it at length.'
+    reply = client.generate(DEFAULT_MODEL, ask, format="json", options={"temperature": 0, "num_predict": 200})
+    assert reply.done_reason == "stop"
+    assert isinstance(json.loads(reply.response), dict)
+    assert reply.response.endswith("}")
+
+
+def test_format_that_cannot_be_kept_to_is_400_that_names_it(client: ollama.Client) -> None:
+    schema = {"type": "object", "properties": {"x": {"type": "string", "pattern": "^(?=a)b$"}}}
+    with pytest.raises(ollama.ResponseError, match="format") as caught:
+        client.generate(DEFAULT_MODEL, "Hi", format=schema)
+    assert caught.value.status_code == 400
 
 
 @pytest.mark.parametrize("limit", [{}, {"num_predict": -1}, {"num_predict": -2}, {"num_predict": 5}])

@@ -6,6 +6,7 @@ tables of docs/api.md.
 
 from __future__ import annotations
 
+import json
 from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Field, PlainValidator, WithJsonSchema, model_validator
@@ -14,7 +15,7 @@ from llmrun.api.ollama.options import ModelOptions
 from llmrun.api.schema import Body, Refused, unsupported, wrong
 from llmrun.config import parse_duration
 from llmrun.store.go_template import Untranslatable, looks_go, to_jinja
-from llmrun.types import Options
+from llmrun.types import Options, OutputFormat
 
 LONGEST_KEEP = 2**31
 """Seconds; what is asked to stay longer stays for ever."""
@@ -50,6 +51,20 @@ KeepAlive = Annotated[
 ]
 
 
+def _format(value: object) -> OutputFormat | None:
+    """What the answer must look like; None or an empty text: free text."""
+    if value is None or value == "":
+        return None
+    if value == "json":
+        return OutputFormat(kind="json_object", field="format")
+    if not isinstance(value, dict):
+        raise wrong("should be 'json' or a JSON Schema, an object")
+    try:
+        return OutputFormat(kind="json_schema", text=json.dumps(value, ensure_ascii=False), field="format")
+    except RecursionError:
+        raise wrong("is nested too deeply") from None
+
+
 class Sampling(Body):
     """The fields that both routes share."""
 
@@ -59,7 +74,12 @@ class Sampling(Body):
     keep_alive: KeepAlive = None
     logprobs: Annotated[bool | None, Field(description="log probabilities, before any sampler")] = None
     top_logprobs: Annotated[int | None, Field(ge=0, le=20, description="0 to 20, with `logprobs`")] = None
-    format: Annotated[object, Refused("structured output", unless=("",))] = None
+    format: Annotated[
+        OutputFormat | None,
+        PlainValidator(_format),
+        WithJsonSchema({"type": ["string", "object", "null"]}),
+        Field(description="`json` for any JSON object, or a JSON Schema, which the answer then keeps to"),
+    ] = None
     think: Annotated[object, Refused("control of the model's reasoning")] = None
     truncate: Annotated[object, Refused("a prompt that is cut to fit", unless=(False,))] = None
     shift: Annotated[object, Refused("a context that drops its start when full", unless=(False,))] = None

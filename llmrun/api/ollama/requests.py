@@ -25,6 +25,7 @@ def generate_request(body: GenerateBody, request_id: str, model: StoredModel) ->
         prompt=prompt if bare else None,
         options=body.sampling(),
         logprobs=body.wants_logprobs,
+        output_format=body.format,
         template=body.template or None,
         keep_alive=body.keep_alive,
     )
@@ -47,6 +48,7 @@ def chat_request(body: OllamaChatBody, request_id: str, name: str) -> GenerateRe
         messages=tuple(Message(role=m.role, content=m.content or "") for m in messages),
         options=body.sampling(),
         logprobs=body.wants_logprobs,
+        output_format=body.format,
         keep_alive=body.keep_alive,
     )
 

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 import math
 from typing import Any
 
@@ -8,7 +9,7 @@ import pytest
 from llmrun.api.ollama.bodies import GenerateBody, OllamaChatBody
 from llmrun.api.ollama.options import INT32, ModelOptions
 from llmrun.errors import INVALID_REQUEST, UNSUPPORTED_FIELD, LlmrunError
-from llmrun.types import Options
+from llmrun.types import Options, OutputFormat
 
 
 def refused(body: type[Any], **fields: Any) -> LlmrunError:
@@ -144,11 +145,9 @@ def test_keep_alive_that_is_no_time_is_an_error(given: object) -> None:
         (GenerateBody, {"images": ["iVBORw0KGgo="]}),
         (GenerateBody, {"context": [1, 2, 3]}),
         (GenerateBody, {"think": True}),
-        (GenerateBody, {"format": "json"}),
         (GenerateBody, {"truncate": True}),
         (GenerateBody, {"shift": True}),
         (OllamaChatBody, {"tools": [{"type": "function", "function": {"name": "f"}}]}),
-        (OllamaChatBody, {"format": {"type": "object"}}),
     ],
 )
 def test_fields_not_built_are_refused_by_name(body: type[Any], fields: dict[str, object]) -> None:
@@ -161,6 +160,26 @@ def test_fields_that_ask_for_nothing_are_taken() -> None:
         {"model": "m", "suffix": "", "images": [], "context": [], "format": "", "shift": False}
     )
     OllamaChatBody.parse({"model": "m", "tools": [], "format": None, "truncate": False})
+
+
+@pytest.mark.parametrize("body", [GenerateBody, OllamaChatBody])
+def test_format_in_every_form(body: type[Any]) -> None:
+    def read(value: object) -> OutputFormat | None:
+        found: OutputFormat | None = body.parse({"model": "m", "format": value}).format
+        return found
+
+    assert read(None) is read("") is None
+    assert read("json") == OutputFormat(kind="json_object", field="format")
+    schema = {"type": "object", "properties": {"größe": {"type": "integer"}}}
+    found = read(schema)
+    assert found is not None
+    assert (found.kind, found.field, json.loads(found.text)) == ("json_schema", "format", schema)
+
+
+@pytest.mark.parametrize("given", ["yaml", True, 5, [], ["json"]])
+def test_format_that_is_none_is_an_error(given: object) -> None:
+    error = refused(GenerateBody, format=given)
+    assert (error.kind, error.field) == (INVALID_REQUEST, "format")
 
 
 def test_template_written_for_go_becomes_jinja() -> None:

@@ -8,7 +8,7 @@ import pytest
 from llmrun.api.ollama.bodies import GenerateBody, OllamaChatBody
 from llmrun.api.ollama.requests import chat_request, generate_request, load_request
 from llmrun.errors import UNSUPPORTED_FIELD, LlmrunError
-from llmrun.types import GenerateRequest, Message, Options
+from llmrun.types import GenerateRequest, Message, Options, OutputFormat
 from tests.api.openai.test_models import stored
 
 CHAT = stored("tiny:1m")
@@ -33,6 +33,7 @@ def test_generate_every_field_reaches_the_request() -> None:
         keep_alive="1m",
         logprobs=True,
         top_logprobs=2,
+        format="json",
     )
     assert asked == GenerateRequest(
         id="req_1",
@@ -40,6 +41,7 @@ def test_generate_every_field_reaches_the_request() -> None:
         messages=(Message(role="system", content="Be brief."), Message(role="user", content="Hi")),
         options=Options(temperature=0.0, max_tokens=8),
         logprobs=2,
+        output_format=OutputFormat(kind="json_object", field="format"),
         template="{{ messages[-1].content }}",
         keep_alive=60.0,
     )
