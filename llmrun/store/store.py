@@ -37,6 +37,7 @@ from llmrun.store.reference import (
 )
 from llmrun.store.shelf import Shelf
 from llmrun.store.transports import offer_of
+from llmrun.store.transports.https import sized
 from llmrun.store.transports.local import files_of
 
 
@@ -124,7 +125,7 @@ class Store:
         if held and not _may_change(recipe):
             return preview_of_held(self._shelf, held)
         offer = Pull(self._shelf, self._catalogue, recipe, Meter(None)).offer()
-        return preview(self._shelf, offer, Gather(self._shelf, Meter(None), recipe.modelfile))
+        return preview(self._shelf, sized(offer), Gather(self._shelf, Meter(None), recipe.modelfile))
 
     def peek(self, name: str) -> Peek:
         """What the headers of a model say. One that is not here is read where it lies, by range requests:
@@ -144,7 +145,7 @@ class Store:
 
     def _peeked(self, source: Reference, recipe: Recipe, name: str) -> Peek | LlmrunError:
         try:
-            return peek_into(offer_of(source), recipe.modelfile, recipe.name or name)
+            return peek_into(sized(offer_of(source)), recipe.modelfile, recipe.name or name)
         except LlmrunError as error:
             return error
 

@@ -7,7 +7,6 @@ known of the file is not taken: it raises `Again` (tried again) or LlmrunError.
 from __future__ import annotations
 
 import asyncio
-import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -24,7 +23,6 @@ if TYPE_CHECKING:
     import httpx
 
 _MAGIC = b"GGUF"
-_CONTENT_RANGE = re.compile(r"bytes (\d{1,19})-(\d{1,19})/(\d{1,19})")
 
 
 @dataclass(eq=False)
@@ -107,7 +105,7 @@ class Transfer:
         return stop
 
     def _check_range(self, response: httpx.Response, run: Run, version: Version) -> int:
-        match = _CONTENT_RANGE.fullmatch(response.headers.get("Content-Range", ""))
+        match = web.CONTENT_RANGE.fullmatch(response.headers.get("Content-Range", ""))
         known = self.part.version
         if not match or int(match[1]) != run.start or int(match[2]) < run.start:
             raise Again("the server sent another part than was asked for", fresh=True)
@@ -189,7 +187,4 @@ class Transfer:
 def _version_of(response: httpx.Response) -> Version:
     etag = response.headers.get("ETag", "")
     validator = etag if etag.startswith('"') else response.headers.get("Last-Modified")
-    if match := _CONTENT_RANGE.fullmatch(response.headers.get("Content-Range", "")):
-        return Version(validator, int(match[3]))
-    length = response.headers.get("Content-Length", "")
-    return Version(validator, int(length) if length.isascii() and length.isdigit() else None)
+    return Version(validator, web.total_of(response))

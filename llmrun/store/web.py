@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 import ssl
-from collections.abc import Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import datetime, timezone
 from email.utils import parsedate_to_datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 from urllib.parse import urlsplit
 
 from llmrun import __version__
@@ -30,6 +31,7 @@ CONNECT_TIMEOUT, READ_TIMEOUT = 10.0, 60.0  # seconds
 _TRIES = 3  # of a small document
 LONGEST_ANSWER = 16 << 20  # bytes of a listing or a manifest
 DENIED = "check the link, and whether it needs a login"
+CONTENT_RANGE = re.compile(r"bytes (\d{1,19})-(\d{1,19})/(\d{1,19})")
 USER_AGENT = {"User-Agent": f"llmrun/{__version__}"}
 
 
@@ -184,23 +186,56 @@ def read(
     limit: int = LONGEST_ANSWER,
     span: tuple[int, int] | None = None,
 ) -> bytes:
-    """The small document at `url`, or its bytes `span[0]` to `span[1]` (not included); blocks. DOWNLOAD or
-    NOT_FOUND where it cannot be had, also where it is longer than `limit` bytes. Headers are not sent on to
-    another host."""
-    asked = {**USER_AGENT, **headers}
-    if span:
-        asked |= {"Range": f"bytes={span[0]}-{span[1] - 1}", "Accept-Encoding": "identity"}
-    return asyncio.run(_read(url, asked, denied, limit, span))
+    """The small document at `url`, or its bytes `span[0]` to `span[1]` (not included), fewer where it ends
+    before; blocks. DOWNLOAD or NOT_FOUND where it cannot be had, also where it is longer than `limit` bytes.
+    Headers are not sent on to another host."""
+
+    async def take(response: httpx.Response) -> bytes:
+        if response.status_code != (206 if span else 200):
+            raise _in_whole(url) if response.status_code == 200 else refusal(response, url, denied)
+        return await _body(response, span, limit, url)
+
+    return asyncio.run(_ask(url, {**headers, **_range(span)}, take))
 
 
-async def _read(
-    url: str, headers: dict[str, str], denied: str, limit: int, span: tuple[int, int] | None
-) -> bytes:
+def length(url: str, headers: Mapping[str, str], *, denied: str = DENIED) -> int | None:
+    """How long the file at `url` is, None where the server does not say; blocks. Errors as `read`."""
+
+    async def take(response: httpx.Response) -> int | None:
+        if response.status_code not in (200, 206):
+            raise refusal(response, url, denied)
+        return total_of(response)
+
+    return asyncio.run(_ask(url, {**headers, **_range((0, 1))}, take))
+
+
+def total_of(response: httpx.Response) -> int | None:
+    """The whole file's length, from an answer that holds it or a range of it."""
+    if match := CONTENT_RANGE.fullmatch(response.headers.get("Content-Range", "")):
+        return int(match[3])
+    said = response.headers.get("Content-Length", "")
+    return int(said) if said.isascii() and said.isdigit() else None
+
+
+def _range(span: tuple[int, int] | None) -> dict[str, str]:
+    """A range of a coded body would be none of the file."""
+    return {"Range": f"bytes={span[0]}-{span[1] - 1}", "Accept-Encoding": "identity"} if span else {}
+
+
+def _in_whole(url: str) -> LlmrunError:
+    return LlmrunError(DOWNLOAD, f"{shown(url)} cannot be read in parts", hint="pull it")
+
+
+_T = TypeVar("_T")
+
+
+async def _ask(url: str, headers: Mapping[str, str], take: Callable[[httpx.Response], Awaitable[_T]]) -> _T:
+    """What `take` makes of the answer, asked for again where the failure may pass."""
     tried = 0
     async with client() as connection:
         while True:
-            answer = await _answer(connection, url, headers, denied, limit, span)
-            if isinstance(answer, bytes):
+            answer = await _answer(connection, url, headers, take)
+            if not isinstance(answer, Again):
                 return answer
             tried += 1
             if tried == _TRIES:
@@ -212,29 +247,23 @@ async def _read(
 async def _answer(
     connection: httpx.AsyncClient,
     url: str,
-    headers: dict[str, str],
-    denied: str,
-    limit: int,
-    span: tuple[int, int] | None,
-) -> bytes | Again:
+    headers: Mapping[str, str],
+    take: Callable[[httpx.Response], Awaitable[_T]],
+) -> _T | Again:
     try:
         with wording(url):
-            async with connection.stream("GET", url, headers=headers) as response:
-                if response.status_code != (206 if span else 200):
-                    if span and response.status_code == 200:
-                        raise LlmrunError(DOWNLOAD, f"{shown(url)} cannot be read in parts", hint="pull it")
-                    raise refusal(response, url, denied)
-                return await _body(response, span[1] - span[0] if span else None, limit, url)
+            async with connection.stream("GET", url, headers={**USER_AGENT, **headers}) as response:
+                return await take(response)
     except Again as failure:
         return failure
 
 
-async def _body(response: httpx.Response, exactly: int | None, limit: int, url: str) -> bytes:
+async def _body(response: httpx.Response, span: tuple[int, int] | None, limit: int, url: str) -> bytes:
     body = bytearray()
     async for block in response.aiter_bytes():
         body += block
-        if len(body) > (limit if exactly is None else exactly):
+        if len(body) > (span[1] - span[0] if span else limit):
             raise LlmrunError(DOWNLOAD, f"{shown(url)} sends more than was asked for", hint="check the link")
-    if exactly is not None and len(body) < exactly:
+    if span and len(body) < min(span[1], total_of(response) or span[1]) - span[0]:
         raise Again(f"the body ended at {len(body)} bytes")
     return bytes(body)

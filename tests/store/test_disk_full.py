@@ -67,8 +67,7 @@ def test_pull_disk_that_is_too_small_is_said_before_a_byte_comes(
         store.pull(url)
     assert caught.value.kind is DISK
     assert files_under(small_disk / "models" / "files") == []
-    told = store.preview(url)
-    assert told.to_fetch is None
+    assert store.preview(url).fits_disk is False
 
 
 def test_store_on_a_read_only_disk_lists_and_says_what_it_cannot_do(

@@ -35,6 +35,15 @@ def offer(reference: UrlRef) -> Offer:
     )
 
 
+def sized(offer: Offer) -> Offer:
+    """The same with the sizes that the servers state, where the source itself stated none."""
+    files = tuple(
+        replace(file, size=web.length(file.url, {})) if file.url and file.size is None else file
+        for file in offer.files
+    )
+    return replace(offer, files=files)
+
+
 def read_range(file: RemoteFile, start: int, end: int, pattern: Wanted) -> bytes:
     """Bytes `start` to `end` (not included) of `file`, where it lies or over the network."""
     if file.here:
