@@ -42,7 +42,7 @@ def grammar_of(wanted: OutputFormat) -> str:
     if not wanted.text.strip():
         raise _refused(wanted, "is empty")
     if wanted.kind == "regex":
-        lark = f"start: /{regex_to_lark(wanted.text, '')}/"
+        lark = f"start: /{regex_to_lark(wanted.text, 'd')}/"
         return _lark(lark, fixed_text.of_pattern(wanted.text))
     if wanted.kind == "lark" and "%json" in wanted.text:
         raise _refused(wanted, "holds %json, which is not supported: send a json_schema")

@@ -94,7 +94,7 @@ class Scheduler:
         self._admit()
         rows = self._rows(budget)
         while not rows and self.running:  # prompts alone fill the cells: the younger make room
-            self._make_room(self.cells.free + 1)
+            self._free_some()
             rows = self._rows(budget)
         return rows
 
@@ -149,8 +149,8 @@ class Scheduler:
         return rows
 
     def _secure_decode(self) -> None:
-        while (need := sum(s.pending for s in self.running if s.decoding)) > self.cells.free:
-            self._make_room(need)
+        while sum(s.pending for s in self.running if s.decoding) > self.cells.free:
+            self._free_some()
 
     # --- admission
 
@@ -242,14 +242,13 @@ class Scheduler:
             self._cut(source, match.length)
         return self.cells.free >= count
 
-    def _make_room(self, count: int) -> None:
-        """Make `count` cells free, if it takes all but the oldest running sequence."""
-        while self.cells.free < count and self._evict():
-            pass
-        while self.cells.free < count:
-            if len(self.running) < 2:
-                raise AssertionError("one sequence alone must fit into the context")
-            self._swap_out(self.running[-1])
+    def _free_some(self) -> None:
+        """Evict a retained prefix; without one, swap the youngest running sequence out."""
+        if self._evict():
+            return
+        if len(self.running) < 2:
+            raise AssertionError("one sequence alone must fit into the context")
+        self._swap_out(self.running[-1])
 
     def _take_slot(self, keep: Resident | None) -> int:
         if not self._free_slots:

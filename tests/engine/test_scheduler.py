@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+import random
+from collections.abc import Callable
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -64,6 +67,7 @@ class World:
             self.memory, cells=cells, slots=slots, parallel=parallel, trimmable=trimmable
         )
         self.arrivals = 0
+        self.forced: Callable[[], int] = lambda: 0
 
     def add(self, prompt: list[int], max_tokens: int = 4, n: int = 1) -> list[Sequence]:
         self.arrivals += 1
@@ -87,11 +91,17 @@ class World:
         self.scheduler.computed(rows)
         for sequence, _, output in rows:
             if output:
-                sequence.append(1000 + sequence.length)
-                if sequence.finish_reason(False, self.scheduler.cells.total):
-                    self.scheduler.end(sequence)
+                self.grow(sequence)
         self.check()
         return rows
+
+    def grow(self, sequence: Sequence) -> None:
+        """A sampled token, and those that a grammar forces behind it."""
+        for _ in range(1 + self.forced()):
+            sequence.append(1000 + sequence.length)
+            if sequence.finish_reason(False, self.scheduler.cells.total):
+                self.scheduler.end(sequence)
+                return
 
     def run(self, budget: int = 16, most: int = 2000) -> int:
         for steps in range(most):
@@ -122,6 +132,38 @@ def test_plan_budget_below_the_decode_rows_leaves_no_answer_out() -> None:
     world.add([1, 2], max_tokens=9, n=3)
     world.step()
     assert [row.length for row in world.step(budget=1)] == [1, 1, 1]
+
+
+def test_plan_forced_tokens_are_computed_with_the_sampled_one_before_any_prefill() -> None:
+    world = World()
+    world.forced = lambda: 4
+    (answering,) = world.add([1, 2, 3], max_tokens=30)
+    world.step()
+    (arriving,) = world.add(list(range(50, 80)))
+    assert world.step(budget=9) == [Row(answering, 5, True), Row(arriving, 4, False)]
+
+
+def test_plan_more_forced_tokens_than_the_budget_leave_every_answer_its_row() -> None:
+    world = World()
+    world.forced = lambda: 6
+    first, second = world.add([1, 2, 3], max_tokens=20, n=2)
+    world.step()
+    assert [row[1:] for row in world.step(budget=5) if row.sequence in (first, second)] == [
+        (4, False),
+        (1, False),
+    ]
+    assert {row.sequence for row in world.step(budget=5)} == {first, second}
+    world.run(budget=5)
+    assert (first.generated, second.generated) == (20, 20)
+
+
+def test_plan_forced_tokens_past_the_free_cells_swap_the_youngest() -> None:
+    world = World(cells=48, parallel=2)
+    world.forced = lambda: 9
+    old, young = world.add(list(range(10)), max_tokens=30), world.add(list(range(100, 110)), max_tokens=30)
+    world.run(budget=32)
+    assert world.scheduler.preemptions
+    assert [s.generated for s in old + young] == [30, 30]
 
 
 def test_plan_equal_prompts_are_computed_once() -> None:
@@ -257,6 +299,8 @@ def test_scheduler_under_random_load_loses_nothing_and_always_ends(
     slots = parallel + data.draw(st.integers(0, 6))
     world = World(cells, parallel, slots, trimmable)
     world.memory.restores = data.draw(st.booleans())
+    most_forced, chance = data.draw(st.integers(0, 20)), random.Random(data.draw(st.integers(0, 99)))
+    world.forced = lambda: chance.randint(0, most_forced)
     prefix = list(range(12))
     alive: list[Sequence] = []
     for _ in range(data.draw(st.integers(1, 40))):
