@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from llmrun.cli.memory import memory_line
 from llmrun.cli.output import Output
 from llmrun.errors import USAGE, LlmrunError
 from llmrun.store.disk import human
@@ -42,10 +43,10 @@ def pull(
     return model
 
 
-def show_preview(out: Output, preview: Preview) -> None:
-    """What a pull would fetch, as a result."""
+def show_preview(out: Output, preview: Preview, memory: Mapping[str, Any]) -> None:
+    """What a pull would fetch, and what `llmrun.cli.memory` found, as a result."""
     if out.mode == "json":
-        out.json({**asdict(preview), "fits_disk": preview.fits_disk})
+        out.json({**asdict(preview), "fits_disk": preview.fits_disk, "memory": memory})
         return
     pairs = [("source", preview.source)]
     if preview.why:
@@ -59,6 +60,7 @@ def show_preview(out: Output, preview: Preview) -> None:
     pairs.append(("to fetch", "not known" if preview.to_fetch is None else human(preview.to_fetch)))
     room = {True: "", False: ": too little", None: ""}[preview.fits_disk]
     pairs.append(("disk", f"{human(preview.free)} free{room}"))
+    pairs.append(("memory", memory_line(memory)))
     out.fields(pairs)
 
 

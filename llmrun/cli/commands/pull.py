@@ -52,16 +52,17 @@ def pull(
       llmrun pull ollama://llama3.2:1b --limit-rate 5M
     """
     from llmrun.cli import download
+    from llmrun.cli.memory import memory
     from llmrun.cli.records import model_record
     from llmrun.store import Store
 
-    session = session_of(context)
-    if as_json:
-        session.out.mode = "json"
+    session = session_of(context, as_json=as_json)
     rate = download.parse_rate(limit_rate) if limit_rate else None
     store = Store(session.paths)
     if dry_run:
-        download.show_preview(session.out, store.preview(reference, quant=quant))
+        told = store.preview(reference, quant=quant)
+        found = memory(store, told.source if quant else reference, session.settings)
+        download.show_preview(session.out, told, found)
         return
     model = download.pull(session.out, store, reference, quant=quant, limit_rate=rate)
     if as_json:

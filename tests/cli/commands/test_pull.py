@@ -45,15 +45,28 @@ def test_pull_json_prints_what_came(shell: Shell, url: str) -> None:
     assert json.loads(shell.run("pull", url, "--json").out)["name"] == "m:Q4_0"
 
 
-def test_pull_dry_run_tells_and_fetches_nothing(shell: Shell, home: Path, url: str) -> None:
+def test_pull_dry_run_tells_and_fetches_nothing(shell: Shell, home: Path, host: Host, url: str) -> None:
     told = shell.run("pull", url, "--dry-run")
     assert told.code == 0
     fields = dict(line.split(None, 1) for line in told.out.splitlines())
     assert fields["source"] == url
     assert fields["weights"].startswith("M-Q4_0.gguf")
+    assert fields["to"] == "fetch  3.1 MB"
     assert fields["disk"].endswith("free")
+    assert fields["memory"].startswith("fits: ")
+    assert "512 tokens" in fields["memory"]
     assert not home.exists()
-    assert json.loads(shell.run("pull", url, "--dry-run", "--json").out)["source"] == url
+    record = json.loads(shell.run("pull", url, "--dry-run", "--json").out)
+    assert (record["source"], record["to_fetch"], record["fits_disk"]) == (url, len(host.files["/M-Q4_0.gguf"]), True)
+    assert record["memory"]["fits"]
+    assert host.sent("/M-Q4_0.gguf") < 1 << 20
+
+
+def test_pull_dry_run_of_what_shows_nothing_beforehand_says_so(shell: Shell) -> None:
+    told = shell.run("pull", "pypi://tiny-model", "--dry-run")
+    assert told.code == 0
+    assert "to fetch  not known" in told.out
+    assert "memory    not known: " in told.out
 
 
 def test_pull_interrupted_says_nothing_it_should_not_and_goes_on_later(
