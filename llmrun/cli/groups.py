@@ -23,9 +23,11 @@ SECTIONS: dict[str, dict[str, str]] = {
         "create": "create",
         "cp": "cp",
         "rm": "rm",
+        "verify": "verify",
+        "prune": "prune",
     },
     "Daemon": {"serve": "serve", "ps": "ps", "stop": "stop", "logs": "logs"},
-    "Help": {"doctor": "doctor", "config": "config", "template": "template"},
+    "Help": {"doctor": "doctor", "config": "config", "template": "template", "uninstall": "uninstall"},
 }
 ALIASES = {"ls": "list"}
 _MODULES = {name: module for section in SECTIONS.values() for name, module in section.items()}

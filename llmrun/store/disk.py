@@ -113,6 +113,19 @@ def locked(path: Path, on_wait: Callable[[], None]) -> Iterator[None]:
         lock.release()
 
 
+def is_held(path: Path) -> bool:
+    """Whether a thread or process holds the lock file `path`. Nothing is created."""
+    from filelock import FileLock
+
+    if not path.exists():
+        return False
+    lock = FileLock(path)
+    if not _acquired(lock, 0):
+        return True
+    lock.release()
+    return False
+
+
 @contextmanager
 def writing(folder: Path) -> Iterator[None]:
     """Turn what the operating system refuses under `folder` into an error that says what to do."""

@@ -75,7 +75,8 @@ class Manifests:
     def _path(self, name: str) -> Path:
         return self._folder / f"{name.replace('/', '+').replace(':', '@')}.json"
 
-    def _names(self) -> list[str]:
+    def names(self) -> list[str]:
+        """Every name that has a manifest, readable or not, sorted."""
         files = (path.name.removesuffix(".json") for path in self._folder.glob("*.json"))
         return sorted(file.replace("@", ":").replace("+", "/") for file in files)
 
@@ -106,7 +107,7 @@ class Manifests:
 
     def all(self) -> Iterator[Manifest]:
         """Every readable manifest, by name."""
-        for name in self._names():
+        for name in self.names():
             if manifest := self.readable(name):
                 yield manifest
 
@@ -117,7 +118,7 @@ class Manifests:
     def used_files(self) -> set[Path] | None:
         """All files that manifests name; None where a damaged one hides what it names."""
         used: set[Path] = set()
-        for name in self._names():
+        for name in self.names():
             try:
                 manifest = self.get(name)
             except LlmrunError:

@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 
-from llmrun.store.disk import locked
+from llmrun.store.disk import is_held, locked
 from llmrun.store.manifest import FileEntry, Manifest, Manifests
 from llmrun.store.model import StoredModel, from_manifest
 from llmrun.store.quants import model_stem
@@ -41,6 +41,10 @@ class Shelf:
     def key_lock(self, key: str, on_wait: Callable[[], None]) -> AbstractContextManager[None]:
         """The lock of one pull; `on_wait` is called where another holds it."""
         return locked(self.models / "locks" / f"{key}.lock", on_wait)
+
+    def under_way(self, key: str) -> bool:
+        """Whether a pull holds the lock `key`."""
+        return is_held(self.models / "locks" / f"{key}.lock")
 
     def staging(self, key: str) -> Path:
         """The folder, made if need be, in which the pull `key` collects its files."""

@@ -247,6 +247,15 @@ class Store:
             hint="leave --quant out, or name a repository",
         )
 
+    def full_name(self, name: str) -> str:
+        """The name that `name` is short for, also of a model whose files are gone. UNKNOWN_MODEL where there
+        is no such model."""
+        reference = parse_reference(name)
+        manifest = self._find(reference)
+        if manifest is None:
+            raise self._unknown(name, reference)
+        return manifest.name
+
     def _recipe(self, reference: Reference, text: str) -> Recipe:
         """What a pull of `reference` should do. UNKNOWN_MODEL where no source is known."""
         if not isinstance(reference, NameRef):
