@@ -93,7 +93,7 @@ class OutputFormat(msgspec.Struct, frozen=True, kw_only=True):
 
     kind     json_object  any JSON object
              json_schema  a JSON value that validates; `text` is the schema, as JSON
-             regex        `text` as a whole (Rust's syntax, no look-around)
+             regex        `text` as a whole (Rust's syntax, no look-around; \\d is 0 to 9)
              lark, gbnf   a grammar in llguidance's dialect of Lark, or in llama.cpp's notation
              choice       one of `choices`
     field    the request field it came from, named in errors
