@@ -11,7 +11,7 @@ but the one it is given, so that every rule is tested with a recording fake and 
 - A runner that no longer fits what is wanted (the file changed, a larger context) leaves the same way.
 - An idle runner leaves after `keep_alive` seconds: those that the last request which named a time asked
   for, else the book's.
-- At most `slots + queue` requests a model, running and waiting together; more are refused.
+- At most `parallel + queue` requests a model, running and waiting together; more are refused.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ class _Pass:
 
 
 class LeaseBook(Generic[Ticket]):
-    """See the module. `slots`: requests a model is taken to run together until it is loaded and says."""
+    """See the module. `parallel`: requests a model is taken to run together until it is loaded and says."""
 
     def __init__(
         self,
@@ -96,14 +96,14 @@ class LeaseBook(Generic[Ticket]):
         room: Room,
         clock: Callable[[], float],
         keep_alive: float,
-        slots: int,
+        parallel: int,
         queue: int,
     ) -> None:
         self._effects = effects
         self._room = room
         self._clock = clock
         self._keep_alive = keep_alive
-        self._slots = slots
+        self._parallel = parallel
         self._queue = queue
         self._guard = CrashGuard()
         self._residents: dict[str, Resident] = {}
@@ -204,7 +204,7 @@ class LeaseBook(Generic[Ticket]):
 
     def _places(self, name: str) -> int:
         resident = self._residents.get(name)
-        return self._queue + (resident.info.parallel if resident and resident.info else self._slots)
+        return self._queue + (resident.info.parallel if resident and resident.info else self._parallel)
 
     def _settle(self) -> None:
         """Bring runners and requests to where the rules want them. Changes nothing when called again."""

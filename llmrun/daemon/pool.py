@@ -118,7 +118,7 @@ class RunnerPool:
             room=room or Room(settings.max_loaded),
             clock=time.monotonic,
             keep_alive=settings.keep_alive,
-            slots=settings.parallel or 1,
+            parallel=settings.parallel or 1,
             queue=settings.max_queue,
         )
 

@@ -50,7 +50,7 @@ class Bench:
     def __init__(self, max_loaded: int | None = 9, available: int = 10**12, **settings: Any) -> None:
         self.now = 1000.0
         self.effects = Recorder()
-        values: dict[str, Any] = {"keep_alive": 300.0, "slots": 1, "queue": 100}
+        values: dict[str, Any] = {"keep_alive": 300.0, "parallel": 1, "queue": 100}
         self.book: LeaseBook[str] = LeaseBook(
             self.effects,
             room=Room(max_loaded, lambda: available),

@@ -179,7 +179,7 @@ def test_want_while_stopping_waits_and_loads_again() -> None:
 
 
 def test_queue_full_refuses_with_a_time_to_come_back() -> None:
-    bench = Bench(slots=1, queue=2)
+    bench = Bench(parallel=1, queue=2)
     for number in range(4):
         bench.want(f"r{number}")
     assert bench.take() == [("start", "a"), ("refuse", "r3")]
@@ -188,7 +188,7 @@ def test_queue_full_refuses_with_a_time_to_come_back() -> None:
 
 
 def test_queue_counts_the_running_by_what_the_model_runs_together() -> None:
-    bench = Bench(slots=1, queue=2)
+    bench = Bench(parallel=1, queue=2)
     bench.load("r1")  # INFO.parallel is 2
     for number in range(2, 6):
         bench.want(f"r{number}")
@@ -199,7 +199,7 @@ def test_queue_counts_the_running_by_what_the_model_runs_together() -> None:
 
 
 def test_queue_of_one_model_does_not_count_for_another() -> None:
-    bench = Bench(slots=1, queue=0)
+    bench = Bench(parallel=1, queue=0)
     bench.want("r1", "a")
     bench.want("r2", "a")
     bench.want("r3", "b")
