@@ -29,8 +29,10 @@ class Session:
         return load_settings(self.paths, os.environ)
 
 
-def session_of(ctx: typer.Context) -> Session:
-    """The session of the command that `ctx` belongs to."""
+def session_of(ctx: typer.Context, *, as_json: bool = False) -> Session:
+    """The session of the command that `ctx` belongs to; `as_json`: the command was told to print JSON."""
     session = ctx.find_root().obj
     assert isinstance(session, Session)
+    if as_json:
+        session.out.mode = "json"
     return session

@@ -52,7 +52,7 @@ def get(
       llmrun config get
       llmrun config get keep_alive
     """
-    session = session_of(context)
+    session = session_of(context, as_json=as_json)
     values = asdict(session.settings)
     if name is not None:
         values = {name: values[known(name)]}

@@ -24,7 +24,7 @@ def doctor(context: typer.Context, as_json: AsJson = False) -> None:
     Example:
       llmrun doctor
     """
-    session = session_of(context)
+    session = session_of(context, as_json=as_json)
     findings = examine(session)
     if as_json:
         session.out.json([asdict(finding) for finding in findings])

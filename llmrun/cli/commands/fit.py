@@ -10,8 +10,7 @@ from llmrun.cli import amounts
 from llmrun.cli.args import AsJson, ModelName, new_app
 from llmrun.cli.output import Columns
 from llmrun.cli.session import session_of
-from llmrun.config import KV_TYPES
-from llmrun.errors import USAGE, LlmrunError
+from llmrun.config import parse_setting
 from llmrun.store.anatomy import Anatomy, anatomy
 from llmrun.store.disk import human
 from llmrun.store.hardware import Machine, this_machine
@@ -40,9 +39,9 @@ def fit(
     """
     from llmrun.store import Store
 
-    if kv_type is not None and kv_type not in KV_TYPES:
-        raise LlmrunError(USAGE, f"{kv_type!r} is no KV type", hint=f"there are: {', '.join(KV_TYPES)}")
-    session = session_of(context)
+    if kv_type is not None:
+        parse_setting("kv_type", kv_type, "--kv-type")
+    session = session_of(context, as_json=as_json)
     peek = Store(session.paths).peek(model)
     sizes, machine = anatomy(peek.headers), this_machine(measure=True)
     most = peek.model.ctx_train or CONTEXTS[-1]
@@ -52,7 +51,6 @@ def fit(
     speed = decode_speed(sizes, machine, types[0], min(SAID, contexts[0]))
     largest = {kind: largest_context(sizes, machine, kind, most) for kind in types}
     if as_json:
-        session.out.mode = "json"
         session.out.json(
             {
                 "name": peek.model.name,

@@ -27,9 +27,7 @@ def list_(context: typer.Context, as_json: AsJson = False) -> None:
     from llmrun.cli.records import model_record
     from llmrun.store import Store
 
-    session = session_of(context)
-    if as_json:
-        session.out.mode = "json"
+    session = session_of(context, as_json=as_json)
     records = [model_record(model) for model in Store(session.paths).list()]
     session.out.records(records, COLUMNS)
     if not records:

@@ -34,10 +34,8 @@ def ps(
       llmrun ps
       llmrun ps --watch
     """
-    session = session_of(context)
+    session = session_of(context, as_json=as_json)
     out = session.out
-    if as_json:
-        out.mode = "json"
     with connector(session).connect() as client:
         if not watch:
             out.records(_records(client), COLUMNS)

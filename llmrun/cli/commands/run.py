@@ -61,7 +61,7 @@ def run(
       llmrun run ./model.gguf --temperature 0 -o top_k=1 "Say hi"
       llmrun run smollm2:135m --schema person.json "Invent a person." | jq .name
     """
-    session = session_of(context)
+    session = session_of(context, as_json=as_json)
     flags = Options(
         temperature=temperature,
         top_p=top_p,
@@ -83,8 +83,6 @@ def run(
     text = gather(prompt or (), file or (), stdin)
     if not text:
         raise LlmrunError(USAGE, "there is no prompt", hint="write it after the model, or pipe it in")
-    if as_json:
-        session.out.mode = "json"
 
     from llmrun.cli.answering import answer_once
 

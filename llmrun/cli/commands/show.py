@@ -39,7 +39,7 @@ def show(
       llmrun show smollm2:135m --template
       llmrun show hf.co/bartowski/Qwen2.5-0.5B-Instruct-GGUF:Q4_K_M
     """
-    session = session_of(context)
+    session = session_of(context, as_json=as_json)
     parts = [
         part
         for wanted, part in (
@@ -53,8 +53,6 @@ def show(
     if len(parts) > 1:
         raise LlmrunError(USAGE, "only one part can be shown at a time", hint="leave out all options but one")
     peek = Store(session.paths).peek(model)
-    if as_json:
-        session.out.mode = "json"
     part: Callable[[Output, Peek], None] = parts[0] if parts else _details
     part(session.out, peek)
 
