@@ -35,7 +35,10 @@ _OLLAMA = re.compile(
     rf"(?:({_OLLAMA_PART})/)?({_OLLAMA_PART})(?::({_OLLAMA_PART}))?"
 )
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
-FORMS = "a name (smollm2:135m), hf.co/ORG/REPO[:QUANT], pypi://PACKAGE, https://…/x.gguf or ./x.gguf"
+FORMS = (
+    "a name (smollm2:135m), hf.co/ORG/REPO[:QUANT], ms://ORG/REPO[:QUANT], ollama://NAME[:TAG],"
+    " pypi://PACKAGE, https://…/x.gguf or ./x.gguf"
+)
 
 
 @dataclass(frozen=True)

@@ -57,7 +57,11 @@ def test_pull_dry_run_tells_and_fetches_nothing(shell: Shell, home: Path, host: 
     assert "512 tokens" in fields["memory"]
     assert not home.exists()
     record = json.loads(shell.run("pull", url, "--dry-run", "--json").out)
-    assert (record["source"], record["to_fetch"], record["fits_disk"]) == (url, len(host.files["/M-Q4_0.gguf"]), True)
+    assert (record["source"], record["to_fetch"], record["fits_disk"]) == (
+        url,
+        len(host.files["/M-Q4_0.gguf"]),
+        True,
+    )
     assert record["memory"]["fits"]
     assert host.sent("/M-Q4_0.gguf") < 1 << 20
 
