@@ -118,6 +118,8 @@ class GenerateRequest(msgspec.Struct, frozen=True, kw_only=True):
     keep_alive       seconds that the model stays loaded once it is idle (inf: for ever); None leaves
                      that as it is
     output_format    what the answers must look like; None: free text
+    context          token ids in front of the prompt: the `Stopped.tokens` of an earlier answer
+    tokens           whether `Stopped` carries token ids
     """
 
     id: str
@@ -133,6 +135,8 @@ class GenerateRequest(msgspec.Struct, frozen=True, kw_only=True):
     template: str | None = None
     keep_alive: float | None = None
     output_format: OutputFormat | None = None
+    context: tuple[int, ...] = ()
+    tokens: bool = False
 
 
 class TopLogprob(msgspec.Struct, frozen=True, array_like=True):
@@ -207,11 +211,13 @@ class Text(msgspec.Struct, frozen=True, tag="text"):
 
 
 class Stopped(msgspec.Struct, frozen=True, tag="stopped"):
-    """Answer `index` is complete. `stop_sequence` names the stop string that ended it, if one did."""
+    """Answer `index` is complete. `stop_sequence` names the stop string that ended it, if one did.
+    `tokens`: prompt and answer as token ids, where the request wanted them."""
 
     index: int
     reason: FinishReason
     stop_sequence: str | None = None
+    tokens: tuple[int, ...] = ()
 
 
 class Finished(msgspec.Struct, frozen=True, tag="finished"):

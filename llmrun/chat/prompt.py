@@ -47,16 +47,16 @@ class Prompter:
         LlmrunError NO_TEMPLATE, TEMPLATE or INVALID_REQUEST (with the field) where there are none.
         """
         if request.messages is not None:
-            return self._conversation(request.messages, request.template_kwargs)
-        if isinstance(request.prompt, str):
+            ids = self._conversation(request.messages, request.template_kwargs)
+        elif isinstance(request.prompt, str):
             ids = self._begun(self._vocab.tokenize(request.prompt, special=True))
         else:
-            ids = self._checked(request.prompt or ())
+            ids = self._checked(request.prompt or (), "prompt")
         if not ids:
             raise LlmrunError(
                 INVALID_REQUEST, "the prompt is empty", hint="send at least one token", field="prompt"
             )
-        return ids
+        return self._behind(request.context, ids) if request.context else ids
 
     def _conversation(self, messages: Sequence[Message], kwargs: Mapping[str, Any]) -> list[int]:
         if self._template is None:
@@ -89,14 +89,19 @@ class Prompter:
             return ids
         return [bos, *ids]
 
-    def _checked(self, ids: Sequence[int]) -> list[int]:
+    def _behind(self, context: Sequence[int], ids: list[int]) -> list[int]:
+        """`ids` behind earlier ones, without a BOS of their own."""
+        begun = self._vocab.add_bos and ids[0] == self._vocab.bos
+        return [*self._checked(context, "context"), *(ids[1:] if begun else ids)]
+
+    def _checked(self, ids: Sequence[int], field: str) -> list[int]:
         for token in ids:
             if not 0 <= token < self._vocab.size:
                 raise LlmrunError(
                     INVALID_REQUEST,
-                    f"the prompt holds token {token}, but the model's tokens are 0 to {self._vocab.size - 1}",
+                    f"{field} holds token {token}, but the model's tokens are 0 to {self._vocab.size - 1}",
                     hint="use this model's own token ids",
-                    field="prompt",
+                    field=field,
                 )
         return list(ids)
 

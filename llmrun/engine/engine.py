@@ -19,7 +19,7 @@ from llmrun.engine.scheduler import Row, Scheduler
 from llmrun.engine.sequence import Sequence
 from llmrun.errors import CANCELLED, INTERNAL, SHUTTING_DOWN, LlmrunError
 from llmrun.llama import Batch, Context, DecodeStatus, SamplerChain
-from llmrun.types import Event, Failed, Finished, Progress, Started, Stopped, Text
+from llmrun.types import Event, Failed, Finished, FinishReason, Progress, Started, Stopped, Text
 
 Emit = Callable[[list[tuple[str, Event]]], None]
 
@@ -186,7 +186,7 @@ class Engine:
     def _advance(self, job: Job, sequence: Sequence, row: int) -> None:
         """Take a sequence's next tokens and say what became certain by them."""
         if sequence.request.max_tokens == 0:  # only the prompt was wanted
-            self._say(job, Stopped(sequence.index, "length"))
+            self._say(job, _stopped(sequence, "length"))
             self._end(job, sequence)
             return
         constraint, logprobs = sequence.constraint, sequence.request.logprobs
@@ -214,7 +214,7 @@ class Engine:
             self._say(job, Text(sequence.index, text, tuple(sequence.pending_logprobs)))
             sequence.pending_logprobs.clear()
         if reason is not None:
-            self._say(job, Stopped(sequence.index, reason, sequence.text.stopped))
+            self._say(job, _stopped(sequence, reason))
             self._end(job, sequence)
 
     def _next_tokens(self, sequence: Sequence, row: int) -> list[int]:
@@ -275,3 +275,8 @@ class Engine:
         if self._events:
             events, self._events = self._events, []
             self._emit(events)
+
+
+def _stopped(sequence: Sequence, reason: FinishReason) -> Stopped:
+    tokens = tuple(sequence.tokens.tolist()) if sequence.request.tokens else ()
+    return Stopped(sequence.index, reason, sequence.text.stopped, tokens)

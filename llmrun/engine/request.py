@@ -18,6 +18,7 @@ class EngineRequest:
     logprobs    None: off; k: with the k likeliest alternatives
     seed        32 bits; answer i samples with seed + i
     arrived     when it arrived, on the engine's clock
+    tokens      whether the end of an answer carries its token ids
     constraints one for each answer, which the request gives away; empty: answers are free
     """
 
@@ -31,3 +32,4 @@ class EngineRequest:
     stop: tuple[str, ...] = field(default=())
     logprobs: int | None = None
     constraints: tuple[Constraint, ...] = ()
+    tokens: bool = False

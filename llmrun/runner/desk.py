@@ -119,6 +119,7 @@ class Desk:
             stop=tuple(stop for stop in options.stop if stop),
             logprobs=request.logprobs,
             constraints=self._constraints(request),
+            tokens=request.tokens,
         )
 
     def _constraints(self, request: GenerateRequest) -> tuple[Constraint, ...]:

@@ -231,3 +231,22 @@ def test_empty_prompt_is_refused_unless_the_model_begins_with_bos(prompt: Any) -
     assert refused(INVALID_REQUEST, raw, prompt).field == "prompt"
     assert raw("", WITH_BOS) == [3]
     refused(INVALID_REQUEST, raw, (), WITH_BOS)
+
+
+@pytest.mark.parametrize("vocab", [VOCAB, WITH_BOS])
+def test_context_comes_before_the_prompt_and_its_bos_stays_the_only_one(vocab: CharVocab) -> None:
+    earlier = tuple(raw("One", vocab))
+
+    def behind(**prompt: Any) -> list[int]:
+        request = GenerateRequest(id="r", model="m", context=earlier, **prompt)
+        return Prompter(CHATML, vocab).encode(request)
+
+    turn = encode(CHATML, user("Two"), vocab=vocab)
+    bos = 1 if vocab.add_bos else 0
+    assert behind(messages=(user("Two"),)) == [*earlier, *turn[bos:]]
+    assert behind(prompt="Two") == [*earlier, *raw("Two", vocab)[bos:]]
+
+
+def test_context_of_ids_the_model_does_not_have_is_refused_by_name() -> None:
+    request = GenerateRequest(id="r", model="m", prompt="x", context=(VOCAB.size,))
+    assert refused(INVALID_REQUEST, Prompter(None, VOCAB).encode, request).field == "context"

@@ -234,3 +234,14 @@ def test_engine_no_tokens_wanted_computes_the_prompt_and_keeps_it(model: Model) 
         again = work.submit(prompt)
         work.wait()
         assert work.finished(again).usage.cached == 49
+
+
+def test_engine_tokens_wanted_are_prompt_and_answer(model: Model) -> None:
+    prompt = _prompt(12, 9)
+    with running(model) as work:
+        first, again = work.submit(prompt, tokens=True, max_tokens=6), work.submit(prompt, max_tokens=6)
+        work.wait(2)
+        tokens = work.stopped(first).tokens
+        assert list(tokens[:9]) == prompt
+        assert len(tokens) == 9 + work.finished(first).usage.completion
+        assert work.stopped(again).tokens == ()

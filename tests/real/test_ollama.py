@@ -62,6 +62,19 @@ def test_generate_template_of_the_request_is_used(client: ollama.Client, templat
     assert (templated.response, templated.prompt_eval_count) == (bare.response, bare.prompt_eval_count)
 
 
+def test_context_goes_on_from_the_earlier_answer(client: ollama.Client) -> None:
+    how = {"temperature": 0, "num_predict": 8}
+    first = client.generate(DEFAULT_MODEL, "My name is Ada.", options=how)
+    assert first.context
+    assert first.prompt_eval_count
+    assert len(first.context) == first.prompt_eval_count + (first.eval_count or 0)
+    fresh = client.generate(DEFAULT_MODEL, "Who am I?", options=how)
+    *_, second = client.generate(DEFAULT_MODEL, "Who am I?", options=how, context=first.context, stream=True)
+    assert second.prompt_eval_count == len(first.context) + (fresh.prompt_eval_count or 0)
+    assert list(second.context or ())[: len(first.context)] == list(first.context)
+    assert client.generate(DEFAULT_MODEL, "Hi", raw=True, options=how).context is None
+
+
 @pytest.mark.parametrize("stream", [False, True])
 def test_format_schema_is_kept_to(client: ollama.Client, stream: bool) -> None:
     schema = {

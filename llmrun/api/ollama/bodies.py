@@ -11,11 +11,13 @@ from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Field, PlainValidator, WithJsonSchema, model_validator
 
-from llmrun.api.ollama.options import ModelOptions
+from llmrun.api.ollama.options import INT32, ModelOptions
 from llmrun.api.schema import Body, Refused, unsupported, wrong
 from llmrun.config import parse_duration
 from llmrun.store.go_template import Untranslatable, looks_go, to_jinja
 from llmrun.types import Options, OutputFormat
+
+TokenId = Annotated[int, Field(ge=0, le=INT32)]
 
 LONGEST_KEEP = 2**31
 """Seconds; what is asked to stay longer stays for ever."""
@@ -65,6 +67,12 @@ def _format(value: object) -> OutputFormat | None:
         raise wrong("is nested too deeply") from None
 
 
+def _no_thinking(value: object) -> object:
+    if value is None or value is False:
+        return value
+    raise unsupported("control of the model's reasoning")
+
+
 class Sampling(Body):
     """The fields that both routes share."""
 
@@ -80,7 +88,11 @@ class Sampling(Body):
         WithJsonSchema({"type": ["string", "object", "null"]}),
         Field(description="`json` for any JSON object, or a JSON Schema, which the answer then keeps to"),
     ] = None
-    think: Annotated[object, Refused("control of the model's reasoning")] = None
+    think: Annotated[
+        bool | None,
+        BeforeValidator(_no_thinking),
+        Field(description="false: the template is told to leave reasoning out; all else is refused"),
+    ] = None
     truncate: Annotated[object, Refused("a prompt that is cut to fit", unless=(False,))] = None
     shift: Annotated[object, Refused("a context that drops its start when full", unless=(False,))] = None
 
@@ -92,6 +104,10 @@ class Sampling(Body):
     def wants_logprobs(self) -> int | None:
         """How many alternatives each token's record shall have; None for no records."""
         return (self.top_logprobs or 0) if self.logprobs else None
+
+    def template_variables(self) -> dict[str, object]:
+        """`enable_thinking` is what templates of models that reason look at."""
+        return {} if self.think is None else {"enable_thinking": self.think}
 
     def sampling(self) -> Options:
         return self.options.options() if self.options else Options()
@@ -128,7 +144,10 @@ class GenerateBody(Sampling):
         Field(description="in place of the model's own chat template: Jinja, or Go that has a twin in Jinja"),
     ] = None
     raw: Annotated[bool | None, Field(description="the prompt goes to the model as it is")] = None
-    context: Annotated[object, Refused("an earlier answer's token ids", unless=([],))] = None
+    context: Annotated[
+        list[TokenId] | None,
+        Field(description="the `context` of an earlier reply: its prompt and answer come before this prompt"),
+    ] = None
     suffix: Annotated[object, Refused("text that fits before a suffix", unless=("",))] = None
     images: Annotated[object, Refused("image input", unless=([],))] = None
     width: Annotated[object, Refused("image output")] = None
@@ -137,7 +156,7 @@ class GenerateBody(Sampling):
 
     @model_validator(mode="after")
     def _raw_is_bare(self) -> GenerateBody:
-        for name in ("system", "template"):
+        for name in ("system", "template", "context"):
             if self.raw and getattr(self, name):
                 raise wrong("is not allowed with raw: true", name)
         return self

@@ -48,6 +48,11 @@ def done_at_once(head: Head, place: Place, reason: str) -> Json:
     return {**head.fields(), **place(""), "done": True, "done_reason": reason}
 
 
+def stopped(event: Stopped) -> Json:
+    """Why the answer ended, and its prompt and answer as `context` where the request wanted them."""
+    return {"done_reason": event.reason, **({"context": list(event.tokens)} if event.tokens else {})}
+
+
 def metrics(event: Finished) -> Json:
     """Counts and durations. `eval_duration` is never 0, as clients divide by it."""
     timings = event.timings
@@ -91,7 +96,7 @@ class Reply:
             if self._logprobs is not None:
                 self._logprobs.extend(event.logprobs)
         elif isinstance(event, Stopped):
-            self._end["done_reason"] = event.reason
+            self._end.update(stopped(event))
         elif isinstance(event, Finished):
             self._end.update(metrics(event))
 
@@ -113,7 +118,7 @@ class Stream:
         if isinstance(event, Text):
             return self._piece(event)
         if isinstance(event, Stopped):
-            self._end["done_reason"] = event.reason
+            self._end.update(stopped(event))
         elif isinstance(event, Finished):
             self._end.update(metrics(event))
         return b""

@@ -26,7 +26,10 @@ def generate_request(body: GenerateBody, request_id: str, model: StoredModel) ->
         options=body.sampling(),
         logprobs=body.wants_logprobs,
         output_format=body.format,
+        template_kwargs={} if bare else body.template_variables(),
         template=body.template or None,
+        context=tuple(body.context or ()),
+        tokens=not body.raw,
         keep_alive=body.keep_alive,
     )
 
@@ -49,6 +52,7 @@ def chat_request(body: OllamaChatBody, request_id: str, name: str) -> GenerateRe
         options=body.sampling(),
         logprobs=body.wants_logprobs,
         output_format=body.format,
+        template_kwargs=body.template_variables(),
         keep_alive=body.keep_alive,
     )
 

@@ -143,7 +143,6 @@ def test_keep_alive_that_is_no_time_is_an_error(given: object) -> None:
     [
         (GenerateBody, {"suffix": "return x"}),
         (GenerateBody, {"images": ["iVBORw0KGgo="]}),
-        (GenerateBody, {"context": [1, 2, 3]}),
         (GenerateBody, {"think": True}),
         (GenerateBody, {"truncate": True}),
         (GenerateBody, {"shift": True}),
@@ -198,10 +197,23 @@ def test_template_that_has_no_twin_is_an_error(template: str) -> None:
     assert (error.kind, error.field) == (INVALID_REQUEST, "template")
 
 
-@pytest.mark.parametrize("name", ["system", "template"])
-def test_raw_takes_no_template(name: str) -> None:
-    error = refused(GenerateBody, prompt="x", raw=True, **{name: "y"})
-    assert (error.kind, error.field) == (INVALID_REQUEST, name)
+@pytest.mark.parametrize("fields", [{"system": "y"}, {"template": "y"}, {"context": [1]}])
+def test_raw_takes_no_template(fields: dict[str, Any]) -> None:
+    error = refused(GenerateBody, prompt="x", raw=True, **fields)
+    assert (error.kind, error.field) == (INVALID_REQUEST, next(iter(fields)))
+
+
+@pytest.mark.parametrize("given", [True, "high", 1])
+def test_think_that_asks_for_reasoning_is_refused(given: object) -> None:
+    error = refused(OllamaChatBody, think=given)
+    assert (error.kind, error.field) == (UNSUPPORTED_FIELD, "think")
+
+
+@pytest.mark.parametrize("given", [[-1], ["a"], [1.5], "1", [2**40]])
+def test_context_that_holds_no_token_ids_is_an_error(given: object) -> None:
+    error = refused(GenerateBody, context=given)
+    assert error.kind is INVALID_REQUEST
+    assert (error.field or "").startswith("context")
 
 
 @pytest.mark.parametrize(

@@ -129,6 +129,14 @@ def test_one_token_has_a_duration_that_clients_can_divide_by() -> None:
     assert whole(events)["eval_duration"] == 1
 
 
+def test_context_is_on_the_last_object_where_it_was_wanted() -> None:
+    events = [Stopped(0, "stop", None, (1, 2, 3)) if isinstance(e, Stopped) else e for e in hello()]
+    assert whole(events)["context"] == [1, 2, 3]
+    *pieces, last = streamed(events)
+    assert last["context"] == [1, 2, 3]
+    assert not any("context" in one for one in pieces)
+
+
 def test_empty_text_sends_nothing() -> None:
     assert Stream(HEAD, generated, False).event(0, Text(0, "")) == b""
 

@@ -34,6 +34,8 @@ def test_generate_every_field_reaches_the_request() -> None:
         logprobs=True,
         top_logprobs=2,
         format="json",
+        context=[1, 2, 3],
+        think=False,
     )
     assert asked == GenerateRequest(
         id="req_1",
@@ -44,18 +46,21 @@ def test_generate_every_field_reaches_the_request() -> None:
         output_format=OutputFormat(kind="json_object", field="format"),
         template="{{ messages[-1].content }}",
         keep_alive=60.0,
+        context=(1, 2, 3),
+        tokens=True,
+        template_kwargs={"enable_thinking": False},
     )
 
 
 def test_generate_nothing_set_leaves_everything_to_the_model() -> None:
     assert generate(prompt="Hi") == GenerateRequest(
-        id="req_1", model="tiny:1m", messages=(Message(role="user", content="Hi"),)
+        id="req_1", model="tiny:1m", messages=(Message(role="user", content="Hi"),), tokens=True
     )
 
 
 def test_generate_raw_sends_the_prompt_as_it_is() -> None:
     asked = generate(prompt="<|im_start|>user\nHi", raw=True)
-    assert (asked.prompt, asked.messages) == ("<|im_start|>user\nHi", None)
+    assert (asked.prompt, asked.messages, asked.tokens) == ("<|im_start|>user\nHi", None, False)
 
 
 def test_generate_model_without_a_template_completes_the_prompt() -> None:
