@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from llmrun.chat.bounds import bounded
 from llmrun.chat.control import ControlTokens
 from llmrun.chat.encoding import encode_marked
 from llmrun.chat.mark import Mark
@@ -32,7 +33,8 @@ class Prompter:
         self._lacking = LlmrunError(NO_TEMPLATE, "this model has no chat template")
         if template is not None:
             try:
-                self._template = ChatTemplate(template)
+                with bounded():
+                    self._template = ChatTemplate(template)
             except LlmrunError as error:
                 self._lacking = error
         self._control = ControlTokens(vocab, self._template.literals if self._template else ())
@@ -76,7 +78,8 @@ class Prompter:
         given = variables([_fields(message) for message in messages], **kwargs)
         mark = Mark(self._control, given, self._template.names)
         marked = {name: mark.outside(value) for name, value in given.items()}
-        text = self._template.render({**marked, **self._edges}, mark)
+        with bounded():
+            text = self._template.render({**marked, **self._edges}, mark)
         ids = self._begun(encode_marked(text, mark, self._control, self._vocab))
         if not ids:
             raise LlmrunError(TEMPLATE, "the chat template makes an empty prompt of these messages")

@@ -11,12 +11,14 @@ from __future__ import annotations
 
 import json
 import re
+import time
 from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import Any
 
 import jinja2
 from jinja2 import nodes
+from jinja2.compiler import CodeGenerator, Frame
 from jinja2.exceptions import SecurityError
 from jinja2.ext import Extension
 from jinja2.parser import Parser
@@ -29,6 +31,7 @@ from llmrun.chat.mark import Mark
 from llmrun.errors import TEMPLATE, LlmrunError
 
 MAX_OUTPUT = 64_000_000  # characters; also of one repeated string, and items of one repeated list
+MAX_SECONDS = 20.0  # of one rendering
 _MAX_BITS = 100_000
 
 _EQUALITY = ("eq", "ne", "in", "notin")
@@ -36,14 +39,16 @@ _EQUALITY_TESTS = ("eq", "equalto", "==", "ne", "!=", "in")
 
 
 class RenderContext(Context):
-    """A rendering's variables, and its mark where it has one."""
+    """A rendering's variables, its mark where it has one, and when (`time.monotonic`) it must have ended."""
 
     mark: Mark | None = None
+    deadline: float = 0.0
 
     def derived(self, locals: dict[str, Any] | None = None) -> RenderContext:
         context = super().derived(locals)
         assert isinstance(context, RenderContext)
         context.mark = self.mark
+        context.deadline = self.deadline
         return context
 
 
@@ -127,6 +132,14 @@ def _unmarked(context: Context, value: Any) -> Any:
 
 
 @jinja2.pass_context
+def _in_time(context: Context, value: Any) -> Any:
+    """`value`, once more before the deadline: stands wherever a template can go round."""
+    if isinstance(context, RenderContext) and time.monotonic() > context.deadline:
+        raise TimeoutError(f"it runs for more than {MAX_SECONDS:g} s")
+    return value
+
+
+@jinja2.pass_context
 def _raise_exception(context: Context, message: str) -> None:
     words = _unmarked(context, str(message))
     raise LlmrunError(TEMPLATE, f"the chat template refuses these messages: {words}")
@@ -140,25 +153,47 @@ def _unmarked_test(test: Any) -> Callable[..., bool]:
     return compare
 
 
+class _NothingEarly(CodeGenerator):
+    """Leaves all of a template's work to the rendering: that has bounds, and the load of a model does not."""
+
+    def _output_child_to_const(self, node: nodes.Expr, frame: Frame, finalize: Any) -> str:
+        if not isinstance(node, nodes.TemplateData):
+            raise nodes.Impossible
+        return super()._output_child_to_const(node, frame, finalize)
+
+
 class ChatSandbox(ImmutableSandboxedEnvironment):
     """The environment; immutable after it is made, safe for many templates and threads."""
 
     context_class = RenderContext
+    code_generator_class = _NothingEarly
     intercepted_binops = frozenset({"*", "**"})
 
     def __init__(self) -> None:
         super().__init__(
-            trim_blocks=True, lstrip_blocks=True, extensions=[_Generation, jinja2.ext.loopcontrols]
+            trim_blocks=True,
+            lstrip_blocks=True,
+            optimized=False,
+            extensions=[_Generation, jinja2.ext.loopcontrols],
         )
-        self.filters.update(tojson=_tojson, replace=_replace, unmarked=_unmarked)
+        self.filters.update(tojson=_tojson, replace=_replace, unmarked=_unmarked, in_time=_in_time)
         self.tests.update({name: _unmarked_test(self.tests[name]) for name in _EQUALITY_TESTS})
         self.globals.update(
             raise_exception=_raise_exception, strftime_now=_strftime_now, namespace=ChatNamespace, dict=_dict
         )
+        del self.globals["lipsum"]  # texts of any length, of no use in a prompt
 
     def read(self, source: str) -> nodes.Template:
-        """The template's syntax tree, with comparisons made blind to marks. Raises TemplateSyntaxError."""
+        """The template's syntax tree, with comparisons made blind to marks and loops and macros that look at
+        the clock. Raises TemplateSyntaxError."""
         tree = self.parse(source)
+        turns: list[_Turn] = [
+            *tree.find_all(nodes.For),
+            *tree.find_all(nodes.Macro),
+            *tree.find_all(nodes.CallBlock),
+        ]
+        for turn in turns:
+            _time(turn)
         for comparison in tree.find_all(nodes.Compare):
             if any(operand.op in _EQUALITY for operand in comparison.ops):
                 comparison.expr = _blind(comparison.expr)
@@ -188,6 +223,18 @@ def _refuse_over(limit: int, size: int) -> None:
         raise OverflowError(f"it makes a value of size {size}, over {limit}")
 
 
+_Turn = nodes.For | nodes.Macro | nodes.CallBlock
+
+
+def _time(turn: _Turn) -> None:
+    """Have every turn of a loop, and every call of a macro, look at the clock."""
+    true = nodes.Const(True, lineno=turn.lineno)
+    looking = nodes.Filter(true, "in_time", [], [], None, None, lineno=turn.lineno)
+    turn.body.insert(0, nodes.ExprStmt(looking, lineno=turn.lineno))
+    if isinstance(turn, nodes.For) and turn.test is not None:  # a turn that it leaves out takes time too
+        turn.test = nodes.And(looking, turn.test, lineno=turn.lineno)
+
+
 def _blind(expression: nodes.Expr) -> nodes.Expr:
     if isinstance(expression, nodes.Const):
         return expression
@@ -211,4 +258,5 @@ def new_context(template: jinja2.Template, variables: Mapping[str, Any], mark: M
     context = template.new_context(dict(variables))
     if isinstance(context, RenderContext):
         context.mark = mark
+        context.deadline = time.monotonic() + MAX_SECONDS
     return context

@@ -40,8 +40,9 @@ class ChatTemplate:
             raise LlmrunError(
                 TEMPLATE, f"the chat template is wrong in line {error.lineno}: {error.message}"
             ) from None
-        except (RecursionError, jinja2.TemplateError) as error:
-            raise LlmrunError(TEMPLATE, f"the chat template cannot be read: {error}") from None
+        except (RecursionError, MemoryError, jinja2.TemplateError) as error:
+            reason = str(error) or "it needs too much memory"
+            raise LlmrunError(TEMPLATE, f"the chat template cannot be read: {reason}") from None
 
     def render(self, variables: Mapping[str, Any], mark: Mark | None = None) -> str:
         """The text for `variables`; `mark` says how they are marked, and the text then is too.
