@@ -91,10 +91,17 @@ def locate(schema: Schema) -> SchemaFault | None:
         searching = False
         for step, child in _children(part):
             trials -= 1
-            if trials >= 0 and _complaint(child, schema) == complaint:
-                pointer, part, searching = f"{pointer}/{step}", child, True
+            if trials >= 0 and _is_cause(said := _complaint(child, schema), complaint):
+                pointer, part, complaint, searching = f"{pointer}/{step}", child, said, True
                 break
     return SchemaFault(reason(complaint), pointer, _keyword(part, schema, complaint))
+
+
+def _is_cause(inner: str, outer: str) -> bool:
+    """Whether a complaint about a part is why there is one about the whole."""
+    unsatisfiable = "Unsatisfiable schema: "
+    required = f"{unsatisfiable}required property"
+    return inner == outer or (outer.startswith(required) and inner.startswith(unsatisfiable))
 
 
 def reason(complaint: str) -> str:
@@ -180,7 +187,7 @@ def _complaint(part: Schema, root: Schema) -> str:
 
 def _keyword(part: Schema, root: Schema, complaint: str) -> str | None:
     """The keyword without which llguidance would not say this of `part`."""
-    for keyword in part:
+    for keyword in sorted(part, key=lambda keyword: keyword not in complaint):  # one it speaks of first
         rest = {name: value for name, value in part.items() if name != keyword}
         if keyword not in ("$defs", "definitions") and _complaint(rest, root) != complaint:
             return keyword
