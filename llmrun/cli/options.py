@@ -18,14 +18,17 @@ from llmrun.types import Options
 _TYPES = {field.name: field.type for field in msgspec.structs.fields(Options)}
 OPTION_NAMES = tuple(_TYPES)
 UNSET = "model's own"
+# What other programs call them, where the spelling alone would not lead to ours.
+_ELSEWHERE = {"num_predict": "max_tokens", "n_predict": "max_tokens", "temp": "temperature"}
 
 
 def option_name(key: str) -> str:
-    """The option that `key` means; `top-p` is `top_p`. LlmrunError USAGE, with the nearest, for no option."""
+    """The option that `key` means; `top-p` is `top_p`. LlmrunError USAGE for none, with the nearest."""
     name = key.strip().replace("-", "_").lower()
     if name not in _TYPES:
-        near = difflib.get_close_matches(name, OPTION_NAMES, n=1, cutoff=0.0)[0]
-        raise LlmrunError(USAGE, f"there is no option {key.strip()!r}", hint=f"did you mean {near!r}?")
+        near = difflib.get_close_matches(_ELSEWHERE.get(name, name), OPTION_NAMES, n=1)
+        hint = f"did you mean {near[0]!r}?" if near else f"known are {', '.join(OPTION_NAMES)}"
+        raise LlmrunError(USAGE, f"there is no option {key.strip()!r}", hint=hint)
     return name
 
 

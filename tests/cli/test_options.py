@@ -22,6 +22,8 @@ def test_parse_options_later_wins_and_stops_add_up() -> None:
     [
         ("temprature=1", "did you mean 'temperature'?"),
         ("num_ctx=5", "did you mean 'ctx'?"),
+        ("num_predict=5", "did you mean 'max_tokens'?"),
+        ("mirostat=1", "known are temperature, top_k"),
         ("top_k=1.5", "not a whole number"),
         ("top_k=true", "not a whole number"),
         ("top_p=", "not a number"),

@@ -7,7 +7,9 @@ from typing import Annotated
 import typer
 
 from llmrun.cli.args import complete_model, new_app
+from llmrun.cli.reach import connector
 from llmrun.cli.session import session_of
+from llmrun.client.connection import Connector
 from llmrun.store.disk import human
 
 app = new_app()
@@ -21,7 +23,7 @@ def rm(
         typer.Argument(metavar="MODEL", help="Names to remove.", autocompletion=complete_model),
     ],
 ) -> None:
-    """Remove models. A file goes with its last name; one that is used in place stays.
+    """Remove models, also from memory. A file goes with its last name; one that is used in place stays.
 
     \b
     Example:
@@ -30,8 +32,19 @@ def rm(
     from llmrun.store import Store
 
     session = session_of(context)
-    store = Store(session.paths)
+    store, where = Store(session.paths), connector(session)
     for name in models:
         removed = store.remove(name)
         what = "its file stays" if removed.in_place else f"{human(removed.freed)} freed"
         session.out.note(f"{removed.name} is removed, {what}")
+        unload(where, removed.name)
+
+
+def unload(where: Connector, name: str) -> None:
+    """Out of memory, where this machine's daemon holds it: it would answer on under a name that is gone."""
+    client = where.find() if where.shares_store else None
+    if client is None:
+        return
+    with client:
+        if any(model.name == name for model in client.loaded()):
+            client.stop(name)

@@ -13,7 +13,8 @@ from llmrun.cli.repl.conversation import Conversation
 from llmrun.errors import USAGE, LlmrunError
 
 DEFAULT = "default"
-_COMMAND = re.compile(r"/([a-z]+)(?:\s+(.*))?", re.DOTALL)
+ALIASES = {"?": "help", "exit": "bye"}  # as Ollama's chat has them
+_COMMAND = re.compile(r"/([a-z]+|\?)(?:\s+(.*))?", re.DOTALL)
 
 
 class Bye(Exception):
@@ -37,6 +38,7 @@ def parse(text: str) -> tuple[str, str] | None:
 
 def execute(conversation: Conversation, out: Output, name: str, argument: str) -> None:
     """Do it. LlmrunError USAGE for an unknown name or a wrong argument, Bye to leave."""
+    name = ALIASES.get(name, name)
     if name not in COMMANDS:
         near = difflib.get_close_matches(name, COMMANDS, n=1)
         hint = f"did you mean /{near[0]}?" if near else "see: /help"
@@ -95,10 +97,10 @@ def _show(conversation: Conversation, out: Output, _argument: str) -> None:
 
 
 COMMANDS = {
-    "help": Slash("/help", "this list", _help),
+    "help": Slash("/help, /?", "this list", _help),
     "system": Slash("/system [TEXT]", "shows or sets the system prompt", _system),
     "set": Slash("/set [NAME [VALUE]]", f"shows or sets an option; {DEFAULT} leaves it to the model", _set),
     "show": Slash("/show", "the model, the system prompt and the options in force", _show),
     "clear": Slash("/clear", "forgets the conversation", _clear),
-    "bye": Slash("/bye", "leaves", _bye),
+    "bye": Slash("/bye, /exit", "leaves", _bye),
 }

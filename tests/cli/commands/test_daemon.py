@@ -82,6 +82,12 @@ def test_stop_one_all_and_one_that_is_not_loaded(loaded: Shell) -> None:
     assert (done.code, done.err) == (0, "not loaded: other\n")
 
 
+def test_rm_unloads_what_it_removes(loaded: Shell) -> None:
+    assert loaded.run("cp", "tiny:1m", "other").code == 0
+    assert loaded.run("rm", "other", "tiny:1m").code == 0
+    assert loaded.daemon.stopped == ["tiny:1m"]
+
+
 def test_stop_without_a_daemon_is_done_already(shell: Shell) -> None:
     for args in (["stop"], ["stop", "x"], ["stop", "--daemon"]):
         done = shell.run(*args)

@@ -29,7 +29,12 @@ def test_parse_message_or_path_is_no_command(text: str) -> None:
 
 @pytest.mark.parametrize(
     ("text", "command"),
-    [("/help", ("help", "")), (" /set a  b ", ("set", "a  b")), ("/system a\nb", ("system", "a\nb"))],
+    [
+        ("/help", ("help", "")),
+        ("/?", ("?", "")),
+        (" /set a  b ", ("set", "a  b")),
+        ("/system a\nb", ("system", "a\nb")),
+    ],
 )
 def test_parse_command_and_argument(text: str, command: tuple[str, str]) -> None:
     assert slash.parse(text) == command
@@ -38,6 +43,12 @@ def test_parse_command_and_argument(text: str, command: tuple[str, str]) -> None
 def test_help_names_every_command() -> None:
     _, shown = do("/help")
     assert all(command.usage in shown for command in slash.COMMANDS.values())
+
+
+def test_ollamas_spellings_are_understood() -> None:
+    assert do("/?")[1] == do("/help")[1]
+    with pytest.raises(slash.Bye):
+        do("/exit")
 
 
 def test_set_shows_sets_and_resets() -> None:
