@@ -226,7 +226,7 @@ def test_model_that_is_not_here_is_pulled_first(served: Shell, monkeypatch: pyte
 
     pulled: list[str] = []
 
-    def pull(store: Store, reference: str, *, on_progress: object) -> StoredModel:
+    def pull(store: Store, reference: str, *, on_progress: object, **_: object) -> StoredModel:
         pulled.append(reference)
         assert callable(on_progress)
         on_progress(PullProgress("download", "x.gguf", 5, 10))
