@@ -33,6 +33,11 @@ GENERATED = re.compile(r"(<!-- generated: ([\w-]+) -->\n)(.*?)(<!-- end -->)", r
 FENCE = re.compile(r"^```\w*\n(.*?)^```", re.DOTALL | re.MULTILINE)
 CODE_SPAN = re.compile(r"`([^`\n]+)`")
 COMMAND = re.compile(r"(?<![\w/:.-])(?:\.venv/bin/)?llmrun +(--\w[\w-]*|[a-z]+)((?:[^\n|`#<>;]|<[A-Z])*)")
+# What the command line will have, so that the README can say what is still missing.
+PLANNED = (
+    *("map", "embed", "fit", "create", "verify", "prune", "import", "quantize", "keys", "bench", "explain"),
+    *("template parse", "service"),
+)
 LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
 HEADING = re.compile(r"^#+ +(.+?) *$", re.MULTILINE)
 
@@ -70,6 +75,16 @@ def commands_part() -> str:
         alias = "".join(f", `{short}`" for short, full in ALIASES.items() if full == name)
         rows += [[f"`{f'{name} {sub}'.strip()}`{alias}", first_sentence(leaf)] for sub, leaf in inner.items()]
     return table(["command", "does"], rows)
+
+
+def absent_part() -> str:
+    """The planned commands that are not there, as a sentence; nothing where all are."""
+    there = dict(subcommands(root_command()))
+    there |= {
+        f"{name} {sub}": leaf for name in tuple(there) for sub, leaf in subcommands(there[name]).items()
+    }
+    missing = ", ".join(f"`{name}`" for name in PLANNED if name not in there)
+    return f"Not built yet, and therefore absent: {missing}.\n" if missing else ""
 
 
 def default_of(name: str) -> str:
@@ -129,6 +144,7 @@ def routes_part() -> str:
 
 PARTS: dict[str, Callable[[], str]] = {
     "commands": commands_part,
+    "absent": absent_part,
     "settings": settings_part,
     "errors": errors_part,
     "models": models_part,
