@@ -12,7 +12,7 @@ import hashlib
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import msgspec
 
@@ -37,7 +37,9 @@ _SUM = re.compile(r"sha256:([0-9a-f]{64})\s+(\d{1,19})-(\d{1,19})")
 _LONGEST_TEXT = 1 << 20  # bytes of a template, a license, …
 
 
-class _Layer(msgspec.Struct, rename="camel"):
+class Layer(msgspec.Struct, rename="camel"):
+    """One blob of a model; `kind` says what it is."""
+
     media_type: str
     digest: str
     size: int
@@ -47,8 +49,19 @@ class _Layer(msgspec.Struct, rename="camel"):
         return self.media_type.removeprefix(_KIND)
 
 
-class _Manifest(msgspec.Struct):
-    layers: list[_Layer]
+class RegistryManifest(msgspec.Struct):
+    """What a registry, and Ollama's own folder, keep of a model."""
+
+    layers: list[Layer]
+
+
+class Texts(Protocol):
+    """Where the small layers of a model are read from."""
+
+    @property
+    def reference(self) -> object: ...
+
+    def text(self, layer: Layer, /) -> bytes: ...
 
 
 @dataclass(frozen=True)
@@ -60,11 +73,11 @@ class _Source:
         host = web.base_url(self.reference.host or _REGISTRY)
         return f"{host}/v2/{self.reference.namespace}/{self.reference.model}"
 
-    def manifest(self) -> _Manifest:
+    def manifest(self) -> RegistryManifest:
         reference = self.reference
         try:
             body = web.read(f"{self.base}/manifests/{reference.tag}", _MANIFEST, denied=_DENIED)
-            return msgspec.json.decode(body, type=_Manifest)
+            return msgspec.json.decode(body, type=RegistryManifest)
         except msgspec.DecodeError as error:
             raise LlmrunError(BAD_FILE, f"the manifest of {reference} is damaged: {error}") from error
         except LlmrunError as error:
@@ -76,7 +89,7 @@ class _Source:
                 hint="look up its tags on the registry's page",
             ) from error
 
-    def sha256(self, layer: _Layer) -> str:
+    def sha256(self, layer: Layer) -> str:
         match = _DIGEST.fullmatch(layer.digest)
         if not match or layer.size < 0:
             raise LlmrunError(
@@ -87,7 +100,7 @@ class _Source:
             )
         return match[1]
 
-    def text(self, layer: _Layer) -> bytes:
+    def text(self, layer: Layer) -> bytes:
         """The bytes of a small layer, verified."""
         digest = self.sha256(layer)
         body = web.read(f"{self.base}/blobs/sha256:{digest}", {}, denied=_DENIED, limit=_LONGEST_TEXT)
@@ -111,7 +124,7 @@ def offer(reference: OllamaRef) -> Offer:
     source = _Source(reference)
     layers = source.manifest().layers
     files = _files(source, layers)
-    terms, problem = _terms(source, layers)
+    terms, problem = terms_of(source, layers)
     sha256, size = files[0].sha256 or "", files[0].size or 0
     pattern = Wanted("", denied=_DENIED, sums=lambda: source.sums(sha256, size))
     return Offer(
@@ -126,10 +139,10 @@ def offer(reference: OllamaRef) -> Offer:
     )
 
 
-def _files(source: _Source, layers: Sequence[_Layer]) -> tuple[RemoteFile, ...]:
+def _files(source: _Source, layers: Sequence[Layer]) -> tuple[RemoteFile, ...]:
     """The GGUF files, the weights first, under names of our own."""
     reference = source.reference
-    by_kind: dict[str, list[_Layer]] = {}
+    by_kind: dict[str, list[Layer]] = {}
     for layer in layers:
         by_kind.setdefault(layer.kind, []).append(layer)
     if "adapter" in by_kind:
@@ -154,7 +167,7 @@ def _files(source: _Source, layers: Sequence[_Layer]) -> tuple[RemoteFile, ...]:
     return tuple(files)
 
 
-def _terms(source: _Source, layers: Sequence[_Layer]) -> tuple[Terms, str]:
+def terms_of(source: Texts, layers: Sequence[Layer]) -> tuple[Terms, str]:
     """What the small layers say, and a line on what of it cannot be used."""
     texts: dict[str, list[bytes]] = {}
     for layer in layers:
