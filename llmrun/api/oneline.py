@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import msgspec
 
+Json = dict[str, object]
+"""A JSON object."""
+
 _encoder = msgspec.json.Encoder()
 
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from llmrun.api.oneline import Json
 from llmrun.api.openai.bodies import ChatBody, ChatMessage
 from llmrun.api.openai.logprobs import chat_logprobs
-from llmrun.api.openai.reply import ChunkStream, Head, Json, Tally
+from llmrun.api.openai.reply import ChunkStream, Head, Tally
 from llmrun.errors import UNSUPPORTED_FIELD, LlmrunError
 from llmrun.types import Event, Finished, GenerateRequest, Message, Started, Stopped, Text, TokenLogprob
 

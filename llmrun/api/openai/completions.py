@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from llmrun.api.oneline import Json
 from llmrun.api.openai.bodies import CompletionBody
 from llmrun.api.openai.logprobs import LegacyLogprobs
-from llmrun.api.openai.reply import ChunkStream, Head, Json, Tally
+from llmrun.api.openai.reply import ChunkStream, Head, Tally
 from llmrun.types import Event, Finished, GenerateRequest, Stopped, Text, TokenLogprob
 
 

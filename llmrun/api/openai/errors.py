@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from llmrun.api import sse
+from llmrun.api.oneline import Json
 from llmrun.errors import LlmrunError
-
-Json = dict[str, object]
 
 
 def error_body(error: LlmrunError) -> Json:

@@ -9,12 +9,11 @@ from __future__ import annotations
 import codecs
 from collections.abc import Iterable
 
+from llmrun.api.oneline import Json
 from llmrun.types import TokenLogprob, TopLogprob
 
 LEAST = -9999.0
 """What OpenAI writes for a token that is all but impossible; JSON has no minus infinity."""
-
-Json = dict[str, object]
 
 
 def _token_text(raw: bytes) -> str:

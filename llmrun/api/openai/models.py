@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from llmrun.api.oneline import Json
+
 if TYPE_CHECKING:
     from llmrun.daemon.pool import LoadedModel
     from llmrun.store import StoredModel
-
-Json = dict[str, object]
 
 
 def model_card(model: StoredModel, loaded: Sequence[LoadedModel]) -> Json:

@@ -8,9 +8,8 @@ import msgspec
 
 import llmrun
 from llmrun.api import sse
+from llmrun.api.oneline import Json
 from llmrun.types import Finished, Timings, Usage
-
-Json = dict[str, object]
 
 FINGERPRINT = f"fp_llmrun_{llmrun.__version__}"
 DONE = b"data: [DONE]\n\n"
