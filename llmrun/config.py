@@ -44,6 +44,10 @@ class Paths:
     state: Path
     config: Path
 
+    @property
+    def config_file(self) -> Path:
+        return self.config / "config.toml"
+
     @classmethod
     def find(cls, env: Mapping[str, str] = os.environ) -> Paths:
         """The folders that `env` names. Nothing is created."""
@@ -180,7 +184,7 @@ def load_settings(
     paths: Paths, env: Mapping[str, str] = os.environ, flags: Mapping[str, Any] | None = None
 ) -> Settings:
     """The settings in force. `flags` holds parsed values; those that are None were not given."""
-    chosen = _from_file(paths.config / "config.toml")
+    chosen = _from_file(paths.config_file)
     for name in SETTINGS:
         variable = f"LLMRUN_{name.upper()}"
         if text := env.get(variable):

@@ -7,13 +7,12 @@ import json
 import re
 import sys
 from dataclasses import asdict
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from llmrun.cli.args import AsJson, new_app
-from llmrun.cli.session import Session, session_of
+from llmrun.cli.session import session_of
 from llmrun.config import SETTINGS, parse_setting
 from llmrun.errors import CONFIG, USAGE, LlmrunError
 from llmrun.hosts import host_port
@@ -81,7 +80,7 @@ def set_(
     """
     session = session_of(context)
     parse_setting(known(name), value, name)
-    path = _file(session)
+    path = session.paths.config_file
     before = path.read_text("utf-8") if path.exists() else ""
     after = with_setting(before, name, value)
     if not changes_only(before, after, name, value):
@@ -100,7 +99,7 @@ def path(context: typer.Context) -> None:
       $EDITOR "$(llmrun config path)"
     """
     session = session_of(context)
-    session.out.result(str(_file(session)))
+    session.out.result(str(session.paths.config_file))
 
 
 def known(name: str) -> str:
@@ -138,7 +137,3 @@ def changes_only(before: str, after: str, name: str, value: str) -> bool:
         return tomllib.loads(after) == {**tomllib.loads(before), name: value}
     except tomllib.TOMLDecodeError:
         return False
-
-
-def _file(session: Session) -> Path:
-    return session.paths.config / "config.toml"
