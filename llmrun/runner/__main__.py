@@ -107,10 +107,10 @@ class Runner:
 
         self._loaded = load(self._spec, self._emit, on_progress)
         self._desk = Desk(self._loaded, self._say, time.monotonic)
+        self._formatter.start()
         self._engine_thread = threading.Thread(target=self._work, name="engine", daemon=True)
         self._engine_thread.start()
         self._writer.stats = Statistics(self._loaded.engine, time.monotonic).read
-        self._formatter.start()
         self._writer.put(Ready(self._loaded.info))
         self._ready.set()
 

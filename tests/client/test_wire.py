@@ -3,12 +3,13 @@ from __future__ import annotations
 import json
 
 import msgspec
+import pytest
 
 from llmrun.api.openai.bodies import ChatBody, CompletionBody
 from llmrun.api.openai.errors import error_body
 from llmrun.client import wire
 from llmrun.errors import CONTEXT_LENGTH, INTERNAL, UNKNOWN_MODEL, LlmrunError
-from llmrun.types import Message, Options
+from llmrun.types import Message, Options, OutputFormat
 
 
 def test_chat_body_sends_only_what_is_set() -> None:
@@ -36,6 +37,19 @@ def test_bodies_with_every_option_are_what_the_daemon_takes() -> None:
     ):
         assert set(sent) >= set(Options.__struct_fields__)
         taken.parse(json.loads(json.dumps(sent)))
+
+
+@pytest.mark.parametrize(
+    "output", [OutputFormat(kind="json_object"), OutputFormat(kind="json_schema", text='{"enum":["é"]}')]
+)
+def test_bodies_with_an_output_format_are_what_the_daemon_takes(output: OutputFormat) -> None:
+    chat = ChatBody.parse(
+        json.loads(json.dumps(wire.chat_body("m", [Message(role="user", content="a")], Options(), output)))
+    )
+    raw = CompletionBody.parse(json.loads(json.dumps(wire.completion_body("m", "a", Options(), output))))
+    for taken in (chat.output_format(), raw.output_format()):
+        assert taken is not None
+        assert (taken.kind, taken.text.replace(" ", "")) == (output.kind, output.text)
 
 
 def test_error_of_the_daemons_own_body_is_the_error_again() -> None:

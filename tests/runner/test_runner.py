@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -34,6 +35,7 @@ from llmrun.types import (
     GenerateRequest,
     Message,
     Options,
+    OutputFormat,
     Started,
     Stopped,
     Text,
@@ -190,6 +192,37 @@ def test_runner_ids_the_model_does_not_have_are_refused_by_field(
         (event,) = child.events["a"]
         assert isinstance(event, Failed)
         assert (event.error.code, event.error.field) == ("invalid_request", field)
+
+
+def test_runner_output_format_is_kept_in_the_same_events(tiny: Path) -> None:
+    wanted = OutputFormat(kind="json_schema", text='{"enum": ["🦙🦙", "two"]}')
+    options = Options(temperature=2.0, max_tokens=40)
+    with _ready(tiny) as child:
+        child.send(Submit(_raw("a", "hello", output_format=wanted, options=options, n=3)))
+        child.ended("a")
+        for index in range(3):
+            assert joined_text(child.events["a"], index) in ('"🦙🦙"', '"two"')
+        reasons = {e.reason for e in child.events["a"] if isinstance(e, Stopped)}
+        assert reasons == {"stop"}
+
+
+def test_runner_output_format_that_cannot_be_kept_is_refused_and_stalls_nobody(tiny: Path) -> None:
+    explosion = {"allOf": [{"type": "string", "pattern": f"(.*{i}.*){{10}}"} for i in range(40)]}
+    hostile = OutputFormat(kind="json_schema", text=json.dumps(explosion), field="format")
+    simple = OutputFormat(kind="json_schema", text='{"items": {"not": {}}}', field="format")
+    with _ready(tiny) as child:
+        child.send(
+            Submit(_raw("hostile", "hello", output_format=hostile)),
+            Submit(_raw("simple", "hello", output_format=simple)),
+            Submit(_raw("plain", "hello")),
+        )
+        child.ended("plain")
+        assert "hostile" not in child.events
+        child.ended("hostile", "simple")
+        errors = {name: child.events[name][-1].error for name in ("hostile", "simple")}  # type: ignore[union-attr]
+        assert {error.code for error in errors.values()} == {"invalid_request"}
+        assert errors["simple"].details == {"pointer": "#/items", "keyword": "not"}
+        assert errors["simple"].field == "format"
 
 
 def test_runner_control_spelling_in_a_message_is_longer_not_a_turn(tiny: Path) -> None:

@@ -80,6 +80,25 @@ def test_options_reach_the_daemon_and_a_flag_beats_a_pair(served: Shell) -> None
     )
 
 
+def test_format_and_schema_reach_the_daemon_with_and_without_a_template(
+    served: Shell, tmp_path: Path
+) -> None:
+    (tmp_path / "s.json").write_text('{"type": "integer"}')
+    served.run("run", MODEL, "hi", "--format", "json")
+    served.run("run", MODEL, "--raw", "hi", "--schema", str(tmp_path / "s.json"))
+    formats = [request.output_format for request in served.daemon.asked]
+    assert [(f.kind, f.text) for f in formats if f] == [
+        ("json_object", ""),
+        ("json_schema", '{"type": "integer"}'),
+    ]
+
+
+def test_schema_that_is_not_json_never_reaches_the_daemon(served: Shell) -> None:
+    done = served.run("run", MODEL, "--schema", "{nonsense", stdin="hi")
+    assert (done.code, "error: --schema is not JSON" in done.err) == (2, True)
+    assert served.daemon.asked == []
+
+
 def test_raw_sends_the_prompt_without_a_template(served: Shell) -> None:
     served.run("run", MODEL, "--raw", "<s>Once")
     assert (asked(served).prompt, asked(served).messages) == ("<s>Once", None)
