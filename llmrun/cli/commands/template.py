@@ -55,7 +55,7 @@ def render(
     """
     session = session_of(context)
     model, messages_file = split(arguments or [], file is not None)
-    request = parse(_read(session, messages_file))
+    request = parse(_read(session, messages_file), "stdin" if messages_file == STDIN else messages_file)
     source, tokens = _of_model(session, model) if model is not None else ("", {})
     if file:
         source = read_text(file)
@@ -89,15 +89,22 @@ def split(arguments: list[str], has_template: bool) -> tuple[str | None, str]:
         return None, arguments[0] if arguments else STDIN
     if not arguments:
         raise LlmrunError(USAGE, "there is no template", hint="name a model, or give --template FILE")
+    if arguments[0].endswith(".json"):
+        raise LlmrunError(
+            USAGE, f"{arguments[0]} has no model before it", hint="write MODEL and FILE, or --template FILE"
+        )
     return arguments[0], STDIN
 
 
-def parse(text: str) -> dict[str, Any]:
-    """The request in JSON `text`, a bare list made one. LlmrunError USAGE where it is neither."""
+def parse(text: str, where: str) -> dict[str, Any]:
+    """The request in JSON `text`, a bare list made one. LlmrunError USAGE, naming `where` it comes from,
+    where it is neither."""
+    if not text.strip():
+        raise LlmrunError(USAGE, f"{where} is empty", hint="it should hold the messages in JSON")
     try:
         value = json.loads(text)
     except ValueError as error:
-        raise LlmrunError(USAGE, f"the messages are not JSON: {error}") from None
+        raise LlmrunError(USAGE, f"the messages in {where} are not JSON: {error}") from None
     request = {"messages": value} if isinstance(value, list) else value
     if not isinstance(request, dict) or not isinstance(request.get("messages"), list):
         raise LlmrunError(USAGE, "the messages are neither a list nor an object with messages")

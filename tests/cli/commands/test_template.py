@@ -59,7 +59,9 @@ def test_render_template_file_beside_a_model_takes_the_models_tokens(stocked: Sh
     [
         ([], "[]", 2, "there is no template"),
         ([MODEL, "a", "b"], "", 2, "too many arguments"),
-        ([MODEL], "not json", 2, "not JSON"),
+        ([MODEL], "not json", 2, "the messages in stdin are not JSON"),
+        ([MODEL], "", 2, "stdin is empty"),
+        (["messages.json"], "", 2, "messages.json has no model before it"),
         ([MODEL], "3", 2, "neither a list nor an object"),
         ([MODEL], '{"messages": {}}', 2, "neither a list nor an object"),
         ([MODEL], '["x"]', 2, "not an object"),
