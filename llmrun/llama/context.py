@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from llmrun.errors import NO_MEMORY, LlmrunError
 from llmrun.llama.batch import Batch
-from llmrun.llama.library import lib, take_error
+from llmrun.llama.library import lib, mute, take_error
 from llmrun.llama.model import Model
 
 # enum ggml_type in ggml.h, as far as llama.cpp takes them for the KV cache
@@ -50,10 +50,12 @@ class AbortFlag:
         self._bytes = ctypes.create_string_buffer(2)
 
     def set(self) -> None:
+        mute(True)
         self._bytes[0] = b"\1"
 
     def clear(self) -> None:
         self._bytes[0] = b"\0"
+        mute(False)
 
     def install(self, params: ctypes.Structure) -> None:
         """Put the callback into context params. The flag must outlive the context."""

@@ -9,7 +9,7 @@ import os
 from llmrun.errors import MODEL_LOAD, LlmrunError
 from llmrun.llama import amx
 
-__all__ = ["lib", "llama_version", "take_error"]
+__all__ = ["lib", "llama_version", "mute", "take_error"]
 
 # The struct layouts of the bindings follow one llama.cpp commit; another library under the same
 # bindings would be read wrongly without any error. `pyproject.toml` pins the same release.
@@ -50,6 +50,7 @@ class _LogLines:
         self._level = logging.DEBUG
         self._text = ""
         self.last_error = ""
+        self.muted = False
 
     def add(self, level: int, text: str) -> None:
         if level in _LEVELS:
@@ -61,7 +62,7 @@ class _LogLines:
 
     def _flush(self) -> None:
         if line := self._text.rstrip():
-            _log.log(self._level, "%s", line)
+            _log.log(logging.DEBUG if self.muted else self._level, "%s", line)
             if self._level == logging.ERROR:
                 self.last_error = line
         self._text = ""
@@ -78,6 +79,11 @@ def _on_log(level: int, text: bytes | None, _user_data: object) -> None:
 # `_on_log` stays referenced by this module for the process's life: native code calls it whenever
 # it likes, and a collected callback would crash the process.
 lib.llama_log_set(_on_log, None)
+
+
+def mute(muted: bool) -> None:
+    """Log llama.cpp's lines as details: it reports a decode that was told to stop as three errors."""
+    _lines.muted = muted
 
 
 def take_error() -> str:

@@ -90,7 +90,9 @@ def test_decode_more_than_the_cells_is_refused_and_changes_nothing(model: Model)
     assert (context.length(0), context.length(1)) == (256, 0)
 
 
-def test_decode_with_the_abort_flag_set_stops_and_goes_on_once_cleared(model: Model) -> None:
+def test_decode_with_the_abort_flag_set_stops_and_goes_on_once_cleared(
+    model: Model, caplog: pytest.LogCaptureFixture
+) -> None:
     context = tiny_context(model)
     batch = Batch(64)
     batch.add(IDS, 0, 0, output=True)
@@ -99,6 +101,7 @@ def test_decode_with_the_abort_flag_set_stops_and_goes_on_once_cleared(model: Mo
     context.abort.clear()
     context.drop(0)
     assert context.decode(batch) is DecodeStatus.OK
+    assert not caplog.records  # stopping on purpose is no error
 
 
 def test_batch_over_its_capacity_raises() -> None:

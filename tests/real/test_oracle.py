@@ -35,12 +35,13 @@ PROMPTS = [
 ]
 
 
+@pytest.mark.timeout(600)  # 2,560 tokens on one thread
 def test_greedy_text_of_twenty_prompts_equals_llama_cpp_python(model_path: Path) -> None:
     model = Model(model_path)
     # Imported after ours, which decides which kernels this process may use.
     import llama_cpp
 
-    oracle = llama_cpp.Llama(str(model_path), n_ctx=1024, n_threads=2, flash_attn=True, verbose=False)
+    oracle = llama_cpp.Llama(str(model_path), n_ctx=1024, n_threads=1, flash_attn=True, verbose=False)
     context = tiny_context(model, ctx=1024, slots=4, batch=512)
     work = Running(context, parallel=1, batch=512)
     try:
