@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 CONNECTIONS = 4
 RUN = 16 << 20  # bytes asked for at once
 PATIENCE = 5  # failures in a row without a new byte
+_WORTH_A_NOTE = 2.0  # seconds of waiting
 _REPORT_EVERY = 0.2  # seconds
 _PULSE = 0.5  # seconds between reports where nothing arrives, so that a callback can end the wait
 
@@ -49,7 +50,7 @@ class Fetching:
             self.transfer.plain = self.transfer.plain or failure.plain
             if fruitless >= PATIENCE:
                 raise gave_up(self.transfer, failure) from failure.__cause__
-            await asyncio.sleep(pause_of(failure, fruitless))
+            await _wait(self.transfer, failure, fruitless)
 
     async def _round(self, until_change: bool) -> Again | None:
         """One go at it; why it must be begun anew, if it must."""
@@ -71,9 +72,13 @@ def gave_up(transfer: Transfer, failure: Again) -> LlmrunError:
     return web.gave_up(transfer.wanted.url, failure, hint)
 
 
-def pause_of(failure: Again, fruitless: int) -> float:
-    """Seconds to wait before the next try: what the server asks for, else longer each time."""
-    return min(web.LONGEST_PAUSE, web.FIRST_PAUSE * 2**fruitless) if failure.pause is None else failure.pause
+async def _wait(transfer: Transfer, failure: Again, fruitless: int) -> None:
+    """Let time pass before the next try: what the server asks for, else longer each time."""
+    longer = min(web.LONGEST_PAUSE, web.FIRST_PAUSE * 2**fruitless)
+    pause = longer if failure.pause is None else failure.pause
+    if pause >= _WORTH_A_NOTE:
+        transfer.meter.note(f"{failure}; trying again in {pause:.0f} s")
+    await asyncio.sleep(pause)
 
 
 class _Round:
@@ -177,5 +182,5 @@ class _Round:
                 fruitless = 0 if run.start > before else fruitless + 1
                 if fruitless >= PATIENCE:
                     raise gave_up(self.transfer, failure) from failure.__cause__
-                await asyncio.sleep(pause_of(failure, fruitless))
+                await _wait(self.transfer, failure, fruitless)
         return True

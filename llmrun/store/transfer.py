@@ -23,6 +23,13 @@ if TYPE_CHECKING:
     import httpx
 
 _MAGIC = b"GGUF"
+_LARGE = 1 << 30  # bytes
+
+
+def block_size(total: int | None) -> int:
+    """Bytes recorded at once: what a kill may cost on each connection. Large files have larger blocks, so
+    that their journals stay short."""
+    return BLOCK if total is None or total > _LARGE else BLOCK // 4
 
 
 @dataclass(eq=False)
@@ -142,6 +149,7 @@ class Transfer:
         buffer = bytearray()
         loop = asyncio.get_running_loop()
         try:
+            size = block_size(self.total)
             async for block in response.aiter_raw():
                 if stop is not None and run.start + len(buffer) + len(block) > stop:
                     raise Again("the server sent more than it announced", fresh=True)
@@ -149,7 +157,7 @@ class Transfer:
                 self.flying += len(block)
                 if run.start == 0 and not _MAGIC.startswith(buffer[:4]):
                     raise self._no_gguf(buffer)
-                while len(buffer) >= (room := BLOCK - run.start % BLOCK):
+                while len(buffer) >= (room := size - run.start % size):
                     self._record(run, buffer, room)
                 self.on_arrival()
                 await asyncio.sleep(self.meter.pace.delay(len(block), loop.time()))

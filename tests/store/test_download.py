@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import random
 import shutil
 import subprocess
 import sys
@@ -16,12 +17,14 @@ from llmrun.store.download import download
 from llmrun.store.fetching import CONNECTIONS, PATIENCE
 from llmrun.store.part import Part
 from llmrun.store.progress import Meter, PullProgress
+from llmrun.store.transfer import block_size
 from llmrun.store.wanted import RangeSum, Wanted
 from tests.store.conftest import sha256
 from tests.store.server import Fault, Host
 
 BODY = b"GGUF" + bytes(range(256)) * 12_000  # three megabytes
 PATH = "/x.gguf"
+SMALL_BLOCK = block_size(len(BODY))
 
 
 class Result(NamedTuple):
@@ -157,7 +160,7 @@ def test_download_block_that_the_disk_spoilt_is_the_only_one_fetched_again(host:
     part = interrupted(host, folder, len(BODY))
     spoil(part, 1_500_000)
     assert_whole(fetch(host, folder))
-    assert host.sent(PATH) == BLOCK
+    assert host.sent(PATH) == SMALL_BLOCK
 
 
 def test_download_journal_that_a_crash_cut_costs_only_what_it_lost(host: Host, folder: Path) -> None:
@@ -166,7 +169,7 @@ def test_download_journal_that_a_crash_cut_costs_only_what_it_lost(host: Host, f
     log = folder / "x.gguf.part.log"
     log.write_bytes(log.read_bytes()[:-10] + bytes(10))
     assert_whole(fetch(host, folder))
-    assert host.sent(PATH) == len(BODY) - 2 * BLOCK
+    assert host.sent(PATH) == len(BODY) % SMALL_BLOCK
 
 
 def spoil(path: Path, at: int) -> None:
@@ -245,7 +248,7 @@ def test_download_source_that_knows_sums_of_ranges_costs_one_range(host: Host, f
     wanted = Wanted(host.url(PATH), len(BODY), sha256(BODY), sums=lambda: tuple(sums))
     download(wanted, folder / "x.gguf", Meter(None))
     assert (folder / "x.gguf").read_bytes() == BODY
-    assert host.sent(PATH) - len(BODY) <= 2 * BLOCK  # the blocks that the range touches
+    assert host.sent(PATH) - len(BODY) <= 500_000 + 2 * SMALL_BLOCK  # the blocks that the range touches
 
 
 def flipped(*positions: int) -> bytes:
@@ -432,3 +435,52 @@ def test_download_killed_process_costs_only_what_is_missing(host: Host, folder: 
     host.requests.clear()
     assert_whole(fetch(host, folder))
     assert host.sent(PATH) == len(BODY) - kept
+
+
+KILLED_CHILD = """
+import os, signal, sys
+from pathlib import Path
+from llmrun.store.download import download
+from llmrun.store.progress import Meter
+from llmrun.store.wanted import Wanted
+
+def die(progress):
+    if progress.completed >= 0.6 * int(sys.argv[3]):
+        os.kill(os.getpid(), signal.SIGKILL)
+
+url, target, size, sha256 = sys.argv[1:]
+download(Wanted(url, int(size), sha256), Path(target), Meter(die, 20 << 20))
+"""
+
+
+def test_download_killed_over_several_connections_costs_less_than_a_block_each(
+    host: Host, folder: Path
+) -> None:
+    body = b"GGUF" + random.Random(0).randbytes(24 << 20)
+    host.put(PATH, body)
+    folder.mkdir()
+    arguments = [host.url(PATH), str(folder / "x.gguf"), str(len(body)), sha256(body)]
+    child = subprocess.run([sys.executable, "-c", KILLED_CHILD, *arguments], check=False)
+    assert child.returncode == -9
+    missing = len(body) - int(0.6 * len(body))
+    host.requests.clear()
+    download(Wanted(host.url(PATH), len(body), sha256(body)), folder / "x.gguf", Meter(None))
+    assert (folder / "x.gguf").read_bytes() == body
+    assert host.sent(PATH) <= missing + BLOCK
+
+
+def test_download_that_waits_says_why_and_can_be_ended(host: Host, folder: Path) -> None:
+    host.put(PATH, BODY)
+    host.faults[PATH].append(Fault(status=429, headers={"Retry-After": "20"}))
+    folder.mkdir()
+    notes: list[str] = []
+
+    def stop(progress: PullProgress) -> None:
+        if progress.step == "note":
+            notes.append(progress.text)
+        elif notes:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        download(Wanted(host.url(PATH)), folder / "x.gguf", Meter(stop))
+    assert notes == ["HTTP 429 Too Many Requests; trying again in 20 s"]
