@@ -6,7 +6,6 @@ here knows HTTP, JSON bodies, token ids of a model, or native code.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any, Literal
 
 import msgspec
@@ -235,8 +234,3 @@ class Failed(msgspec.Struct, frozen=True, tag="failed"):
 
 Event = Started | Progress | Text | Stopped | Finished | Failed
 Terminal = Finished | Failed
-
-
-def joined_text(events: Iterable[Event], index: int = 0) -> str:
-    """The whole text of one answer, folded from its events."""
-    return "".join(e.text for e in events if isinstance(e, Text) and e.index == index)

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from llmrun.types import Options, SamplingParams, Started, Text, joined_text
+from llmrun.types import Options, SamplingParams
 
 
 def test_options_over_others_win_where_set_and_join_stops() -> None:
@@ -20,9 +20,3 @@ def test_sampling_params_from_no_options_are_the_defaults() -> None:
 def test_sampling_params_from_options_take_what_is_set() -> None:
     params = SamplingParams.from_options(Options(temperature=0.0, max_tokens=5, ctx=9), {1: 2.0})
     assert params == SamplingParams(temperature=0.0, logit_bias={1: 2.0})
-
-
-def test_joined_text_takes_one_answers_pieces() -> None:
-    events = [Started(1, 2), Text(0, "a"), Text(1, "x"), Text(0, "b")]
-    assert joined_text(events) == "ab"
-    assert joined_text(events, 1) == "x"

@@ -13,9 +13,10 @@ from llmrun.daemon.child import Patience
 from llmrun.daemon.process import Limits
 from llmrun.daemon.states import State
 from llmrun.errors import NO_MEMORY, RUNNER_DIED
-from llmrun.types import Finished, Text, joined_text
+from llmrun.types import Finished, Text
 from tests.daemon.fakes import kinds, request, run, until
 from tests.daemon.life import STOP, anext_text, collect, failure, living
+from tests.support.events import joined_text
 
 
 def test_run_loads_serves_and_stops_when_asked(tmp_path: Path) -> None:

@@ -17,9 +17,10 @@ from llmrun.errors import (
     UNKNOWN_MODEL,
     LlmrunError,
 )
-from llmrun.types import Failed, Finished, Options, joined_text
+from llmrun.types import Failed, Finished, Options
 from tests.daemon.fakes import FakeStore, kinds, request, run, until
 from tests.daemon.serving import ask, in_flight, one, refused, serving
+from tests.support.events import joined_text
 
 
 def test_generate_loads_answers_and_counts(tmp_path: Path) -> None:

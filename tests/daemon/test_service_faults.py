@@ -12,9 +12,10 @@ import pytest
 
 from llmrun.daemon.service import Service
 from llmrun.errors import CANCELLED, RUNNER_DIED
-from llmrun.types import Failed, Finished, Text, joined_text
+from llmrun.types import Failed, Finished, Text
 from tests.daemon.fakes import FakeStore, kinds, request, run, until
 from tests.daemon.serving import ask, in_flight, one, refused, serving
+from tests.support.events import joined_text
 
 # cancelling, phase by phase
 

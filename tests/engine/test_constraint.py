@@ -14,7 +14,8 @@ from llmrun.chat.output_grammar import grammar_of
 from llmrun.engine import GrammarRefused, Grammars
 from llmrun.errors import LlmrunError
 from llmrun.llama import Model
-from llmrun.types import Failed, OutputFormat, SamplingParams, Text, joined_text
+from llmrun.types import Failed, OutputFormat, SamplingParams, Text
+from tests.support.events import joined_text
 from tests.support.formats import EMOJI, Unforced, schema_format, schemas
 from tests.support.models import Running, running
 

@@ -7,7 +7,8 @@ import random
 import pytest
 
 from llmrun.llama import Model
-from llmrun.types import Failed, Finished, Progress, SamplingParams, Started, Stopped, Text, joined_text
+from llmrun.types import Failed, Finished, Progress, SamplingParams, Started, Stopped, Text
+from tests.support.events import joined_text
 from tests.support.models import running
 
 

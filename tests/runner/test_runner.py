@@ -39,8 +39,8 @@ from llmrun.types import (
     Started,
     Stopped,
     Text,
-    joined_text,
 )
+from tests.support.events import joined_text
 from tests.support.tiny import Shape, write_llama
 
 pytestmark = pytest.mark.real

@@ -11,7 +11,8 @@ from queue import SimpleQueue
 
 from llmrun.engine import Engine, EngineRequest
 from llmrun.llama import Context, ContextSettings, Model
-from llmrun.types import Event, Failed, Finished, SamplingParams, Stopped, joined_text
+from llmrun.types import Event, Failed, Finished, SamplingParams, Stopped
+from tests.support.events import joined_text
 from tests.support.tiny import DEFAULT, Shape, write_llama
 
 GREEDY = SamplingParams(temperature=0)
