@@ -131,7 +131,7 @@ class Transfer:
             changed = bool(version.validator) and version.validator != self.part.version.validator
             raise Again("the server sent the whole file again", fresh=True, plain=not changed, pause=0)
         self.plain, run.end = True, None
-        return version.total
+        return self.wanted.size if version.total is None else version.total
 
     def _refusal(self, response: httpx.Response, run: Run) -> Exception:
         status, said = response.status_code, response.headers.get("Content-Range", "")
@@ -173,6 +173,8 @@ class Transfer:
     def _record(self, run: Run, buffer: bytearray, count: int) -> None:
         """Write the first `count` bytes of `buffer`. Only what is written leaves the buffer: the rest of it
         belongs right behind."""
+        if self.total is None:
+            require_space(self.part.target.parent, count)  # nobody said how much there is to come
         if self.part.put(run.start, bytes(buffer[:count])):
             self.changed = True
         run.start += count

@@ -28,7 +28,7 @@ COMMIT = "c0ffee" + "0" * 34
 class Fault:
     """status: answer with that code and `headers`; reset: break the connection after so many body bytes;
     body: send these bytes instead; length: claim this length; whole: ignore the range asked for;
-    before: called first (to wait for another party)."""
+    before: called first (to wait for another party); endless: no length, and the body over and over."""
 
     status: int | None = None
     headers: dict[str, str] = field(default_factory=dict)
@@ -37,6 +37,7 @@ class Fault:
     length: int | None = None
     whole: bool = False
     before: Callable[[], object] | None = None
+    endless: bool = False
 
 
 @dataclass
@@ -156,6 +157,8 @@ class _Handler(BaseHTTPRequestHandler):
             fault.before()
         if fault.status is not None:
             self._send(seen, fault.status, fault.headers, b"" if head else fault.body or b"no")
+        elif fault.endless:
+            self._endless(seen, self.host.files[path])
         elif path in self.host.redirects:
             self._send(seen, 302, self.host.redirects[path], b"")
         elif path in self.host.files:
@@ -206,6 +209,20 @@ class _Handler(BaseHTTPRequestHandler):
             self.close_connection = True
         if reset is not None or length is not None:
             self.close_connection = True
+
+    def _endless(self, seen: Seen, body: bytes) -> None:
+        """A chunked body that ends when the client goes, or after 200 MB."""
+        seen.status = 200
+        self.send_response(200)
+        self.send_header("Transfer-Encoding", "chunked")
+        self.end_headers()
+        self.close_connection = True
+        try:
+            while seen.sent < 200 << 20:
+                self.wfile.write(b"%x\r\n%s\r\n" % (len(body), body))
+                seen.sent += len(body)
+        except (BrokenPipeError, ConnectionResetError):
+            return
 
     def log_message(self, format: str, *args: object) -> None:
         pass

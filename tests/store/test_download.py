@@ -11,7 +11,7 @@ from typing import NamedTuple
 import pytest
 
 from llmrun.errors import BAD_FILE, DIGEST, DISK, DOWNLOAD, NOT_FOUND, Kind, LlmrunError
-from llmrun.store import fetching
+from llmrun.store import disk, fetching
 from llmrun.store.disk import BLOCK
 from llmrun.store.download import download
 from llmrun.store.fetching import CONNECTIONS, PATIENCE
@@ -484,3 +484,23 @@ def test_download_that_waits_says_why_and_can_be_ended(host: Host, folder: Path)
     with pytest.raises(KeyboardInterrupt):
         download(Wanted(host.url(PATH)), folder / "x.gguf", Meter(stop))
     assert notes == ["HTTP 429 Too Many Requests; trying again in 20 s"]
+
+
+def test_download_body_without_an_end_stops_at_the_promised_size(host: Host, folder: Path) -> None:
+    host.put(PATH, BODY)
+    host.faults[PATH] += [Fault(endless=True)] * (PATIENCE + 1)
+    error = failure(host, folder)
+    assert "more than it announced" in error.message
+    assert list(folder.iterdir()) == []
+
+
+def test_download_body_without_an_end_or_a_promise_stops_before_the_disk_is_full(
+    host: Host, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    host.put(PATH, BODY)
+    host.faults[PATH].append(Fault(endless=True))
+    full = iter([10**9] * 10)
+    monkeypatch.setattr(disk, "free_space", lambda _: next(full, 0))
+    error = failure(host, folder, pinned=False, size=None)
+    assert error.kind is DISK
+    assert host.sent(PATH) < 100 << 20
