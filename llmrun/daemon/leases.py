@@ -164,9 +164,9 @@ class LeaseBook(Generic[Ticket]):
         if error:
             self._guard.failed(resident.wanted, error, self._clock())
             if resident.state is State.LOADING:
-                self._refuse(
-                    (t for t, w in self._waiting.items() if w.served_by(resident.wanted, None)), error
-                )
+                # Not those that it would have served as well: a context too large for the memory is no
+                # reason to refuse who asked for less.
+                self._refuse((t for t, w in self._waiting.items() if w == resident.wanted), error)
         self._settle()
 
     def tick(self) -> None:

@@ -8,8 +8,8 @@ import msgspec
 import pytest
 
 from llmrun.runner.frames import ModelInfo
-from tests.daemon.bench import Bench
-from tests.daemon.fakes import INFO
+from tests.daemon.bench import DIED, Bench
+from tests.daemon.fakes import INFO, wanted
 
 
 def test_full_house_stops_the_least_recently_used_idle_runner() -> None:
@@ -184,3 +184,14 @@ def test_context_that_is_too_small_is_loaded_anew(loaded: int | None, asked: int
 
 def _with_ctx(ctx: int) -> ModelInfo:
     return msgspec.structs.replace(INFO, ctx=ctx)
+
+
+def test_context_that_cannot_be_loaded_is_refused_to_those_alone_who_asked_for_it() -> None:
+    bench = Bench()
+    bench.book.want("greedy", wanted("a", ctx=2**31 - 1))
+    bench.want("r1")
+    bench.book.want("modest", wanted("a", ctx=1024))
+    bench.book.gone("a", DIED)
+    assert bench.take() == [("start", "a"), ("refuse", "greedy"), ("start", "a")]
+    bench.book.ready("a", INFO)
+    assert ("grant", "r1") in bench.take()
