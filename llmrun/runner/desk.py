@@ -54,6 +54,7 @@ class Desk:
         """Hand the request to the engine, or end it with the reason why not."""
         arrived = self._clock()
         try:
+            self._refuse_cancelled(request.id)  # nobody behind it should wait for what nobody wants
             prepared = self._prepared(request, arrived)
         except LlmrunError as error:
             failure: LlmrunError | None = error
@@ -69,7 +70,13 @@ class Desk:
             if failure is None:
                 self._loaded.engine.submit(prepared)
         if failure is not None:
+            self._echoes.pop(request.id, None)
             self._say(request.id, Failed(failure.info()))
+
+    def _refuse_cancelled(self, request_id: str) -> None:
+        with self._lock:
+            if request_id in self._cancelled:
+                raise LlmrunError(CANCELLED, "the request was cancelled")
 
     def echoed(self, request_id: str, event: Event) -> list[Event]:
         """The engine's event, with the prompt's text behind Started where the request asked for it."""
@@ -81,9 +88,9 @@ class Desk:
     def _prepared(self, request: GenerateRequest, arrived: float) -> EngineRequest:
         vocab, info, options = self._loaded.model.vocab, self._loaded.info, request.options
         prompter = self._loaded.prompter
-        if request.template is not None:
-            prompter = Prompter(request.template, vocab)
         with self._prompting:
+            if request.template is not None:
+                prompter = Prompter(request.template, vocab)
             prompt = prompter.encode(request)
         # A model loaded with a larger context serves a request that wants a smaller one, and keeps to that.
         ctx = info.ctx if options.ctx is None else min(options.ctx, info.ctx)
