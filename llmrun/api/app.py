@@ -53,7 +53,7 @@ def create_app(
     app.add_exception_handler(HTTPException, _no_route)
     app.add_middleware(Boundary, guard=Guard(settings), metrics=metrics, error_body=_error_body)
     described = describe(app)
-    app.openapi = lambda: described  # type: ignore[method-assign]
+    app.openapi = lambda: described  # type: ignore[method-assign]  # FastAPI's own way to extend it
     return app
 
 

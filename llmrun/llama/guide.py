@@ -26,7 +26,7 @@ def guide_tokenizer(vocab: Vocab) -> LLTokenizer:
         _SPECIAL + vocab.text(token).encode() if token in no_text else vocab.piece(token)
         for token in range(vocab.size)
     ]
-    tokenizer: LLTokenizer = LLTokenizer.from_llamacpp(  # type: ignore[attr-defined]
+    tokenizer: LLTokenizer = LLTokenizer.from_llamacpp(  # type: ignore[attr-defined]  # its stub lacks it
         tokens=tokens,
         vocab_ptr=vocab.pointer,
         tokenize_fptr=ctypes.cast(lib._lib.llama_tokenize, ctypes.c_void_p).value,

@@ -71,7 +71,7 @@ class _LogLines:
 _lines = _LogLines()
 
 
-@lib.llama_log_callback  # type: ignore[untyped-decorator]
+@lib.llama_log_callback  # type: ignore[untyped-decorator]  # a ctypes function type
 def _on_log(level: int, text: bytes | None, _user_data: object) -> None:
     _lines.add(level, (text or b"").decode("utf-8", "replace"))
 

@@ -34,7 +34,7 @@ class Model:
         params = lib.llama_model_default_params()
         params.n_gpu_layers = -1 if gpu_layers is None else gpu_layers
 
-        @lib.llama_progress_callback  # type: ignore[untyped-decorator]
+        @lib.llama_progress_callback  # type: ignore[untyped-decorator]  # a ctypes function type
         def report(fraction: float, _user_data: object) -> bool:
             if on_progress is not None:
                 on_progress(fraction)

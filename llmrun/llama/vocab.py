@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import functools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from llmrun.errors import INVALID_REQUEST, LlmrunError
 from llmrun.llama.library import lib
@@ -29,8 +29,8 @@ class Vocab:
         """The native vocabulary, for the other owners of this package."""
         return self._vocab
 
-    def _id(self, get: object) -> int | None:
-        token = int(get(self._vocab))  # type: ignore[operator]
+    def _id(self, get: Callable[[object], int]) -> int | None:
+        token = get(self._vocab)
         return token if token >= 0 else None
 
     def tokenize(self, text: str, special: bool) -> list[int]:
