@@ -91,6 +91,10 @@ class LlmrunError(Exception):
             details=self.details,
         )
 
+    def again(self) -> LlmrunError:
+        """A copy to raise: one exception raised in many places would collect the traceback of each."""
+        return self.from_info(self.info())
+
     @classmethod
     def from_info(cls, info: ErrorInfo) -> LlmrunError:
         """The error that `info` describes; an unknown code (a newer peer) becomes an internal one."""

@@ -18,6 +18,14 @@ def test_error_over_a_process_border_is_the_same() -> None:
     )
 
 
+def test_again_of_a_raised_error_says_the_same_without_its_traceback() -> None:
+    with pytest.raises(LlmrunError) as caught:
+        raise LlmrunError(CONTEXT_LENGTH, "too long", context=8)
+    copy = caught.value.again()
+    assert copy.info() == caught.value.info()
+    assert copy.__traceback__ is None
+
+
 def test_error_in_words_is_what_then_how_to_mend_it() -> None:
     assert str(LlmrunError(CONTEXT_LENGTH, "too long", hint="cut it")) == "too long. cut it"
     assert str(LlmrunError(CONTEXT_LENGTH, "too long", hint="")) == "too long"

@@ -62,7 +62,7 @@ class Prompter:
 
     def _conversation(self, messages: Sequence[Message], kwargs: Mapping[str, Any]) -> list[int]:
         if self._template is None:
-            raise LlmrunError.from_info(self._lacking.info())
+            raise self._lacking.again()
         if not messages:
             raise LlmrunError(
                 INVALID_REQUEST, "there are no messages", hint="send at least one", field="messages"

@@ -174,8 +174,7 @@ class RunnerPool:
 
     def refuse(self, ticket: Ticket, error: LlmrunError) -> None:
         if not ticket.done():
-            # A copy: one exception raised in many tasks would collect the traceback of each.
-            ticket.set_exception(LlmrunError.from_info(error.info()))
+            ticket.set_exception(error.again())
 
     def wake_at(self, when: float) -> None:
         if self._timer:
