@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import aclosing
 from pathlib import Path
 
 from fastapi import APIRouter
@@ -14,7 +13,7 @@ from llmrun.api.inflight import InFlight
 from llmrun.api.ollama.creating import to_modelfile
 from llmrun.api.ollama.lines import Json, LineStream
 from llmrun.api.ollama.model_bodies import CreateBody
-from llmrun.api.ollama.pulling import SUCCESS, ProgressLines
+from llmrun.api.ollama.pulling import ProgressLines, drained
 from llmrun.api.ports import Service
 from llmrun.api.schema import takes
 from llmrun.errors import INVALID_REQUEST, NOT_FOUND, LlmrunError
@@ -50,14 +49,7 @@ def ollama_create_routes(service: Service, in_flight: InFlight) -> APIRouter:
         if body.stream is not False:
             stream = ProgressLines(progress, READING)
             return LineStream(in_flight, stream.lines(), stream.ping)
-
-        async def work() -> None:
-            async with aclosing(progress):
-                async for _ in progress:
-                    pass
-
-        await in_flight.run(request.receive, work())
-        return JSONResponse(SUCCESS)
+        return JSONResponse(await in_flight.run(request.receive, drained(progress)))
 
     @router.head("/api/blobs/{digest}")
     async def has_blob(digest: str) -> Response:

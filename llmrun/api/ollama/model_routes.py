@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import aclosing
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING
 
@@ -82,18 +81,11 @@ def ollama_model_routes(service: Service, in_flight: InFlight) -> APIRouter:
     async def pull(request: Request) -> Response:
         """Bring a model here; hanging up stops it, and the next pull goes on from there."""
         body = PullBody.parse(await read_object(request, from_curl=True))
-        progress = service.pull(body.named)
+        progress = pulling.pulled(service, body.named)
         if body.stream is not False:
             stream = pulling.ProgressLines(progress, pulling.MANIFEST)
             return LineStream(in_flight, stream.lines(), stream.ping)
-
-        async def work() -> None:
-            async with aclosing(progress):
-                async for _ in progress:
-                    pass
-
-        await in_flight.run(request.receive, work())
-        return JSONResponse(pulling.SUCCESS)
+        return JSONResponse(await in_flight.run(request.receive, pulling.drained(progress)))
 
     return router
 

@@ -1,4 +1,4 @@
-"""The progress of a pull, or of making a model, as Ollama's status objects. Pure.
+"""The progress of a pull, or of making a model, as Ollama's status objects.
 
 Clients draw one bar for each `digest`. The digest of the bytes is not known while they arrive, so what
 stands there is the file's name, with `file:` in front.
@@ -10,6 +10,8 @@ from collections.abc import AsyncGenerator
 from contextlib import aclosing
 
 from llmrun.api.ollama.lines import Json, line
+from llmrun.api.ports import Service
+from llmrun.errors import UNKNOWN_MODEL, LlmrunError
 from llmrun.store import PullProgress
 
 MANIFEST: Json = {"status": "pulling manifest"}
@@ -26,6 +28,36 @@ def status(progress: PullProgress) -> Json:
     if progress.total is not None:
         moving["total"] = progress.total
     return {**moving, "completed": progress.completed}
+
+
+async def pulled(service: Service, name: str) -> AsyncGenerator[PullProgress, None]:
+    """A pull of a name or reference of ours, else of that name in Ollama's registry, where its clients
+    expect it. The first error where neither has it."""
+    try:
+        async with aclosing(service.pull(name)) as progress:
+            async for step in progress:
+                yield step
+        return
+    except LlmrunError as error:
+        if error.kind is not UNKNOWN_MODEL or "://" in name:
+            raise
+        unknown = error
+    began = False
+    try:
+        async with aclosing(service.pull(f"ollama://{name}")) as progress:
+            async for step in progress:
+                began = began or step.step == "download"
+                yield step
+    except LlmrunError as error:
+        raise (error if began else unknown) from None
+
+
+async def drained(progress: AsyncGenerator[PullProgress, None]) -> Json:
+    """The one object that a client which wants no progress gets at the end."""
+    async with aclosing(progress):
+        async for _ in progress:
+            pass
+    return SUCCESS
 
 
 class ProgressLines:

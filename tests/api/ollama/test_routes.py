@@ -13,7 +13,15 @@ from starlette.testclient import TestClient
 from llmrun.api import delivery
 from llmrun.api.app import create_app
 from llmrun.config import Settings
-from llmrun.errors import CONFLICT, CONTEXT_LENGTH, OVERLOADED, RUNNER_DIED, LlmrunError
+from llmrun.errors import (
+    CONFLICT,
+    CONTEXT_LENGTH,
+    DOWNLOAD,
+    OVERLOADED,
+    RUNNER_DIED,
+    UNKNOWN_MODEL,
+    LlmrunError,
+)
 from llmrun.store import PullProgress
 from llmrun.types import Event, Failed, GenerateRequest, Started, Text
 from tests.api.asgi import Exchange
@@ -279,6 +287,25 @@ def test_pull_of_what_nobody_has_is_404(http: TestClient, stream: bool) -> None:
     response = http.post("/api/pull", json={"model": "nobody", "stream": stream})
     assert response.status_code == 404
     assert set(response.json()) == {"error"}
+
+
+def test_pull_of_a_name_that_only_ollama_has_asks_its_registry(
+    http: TestClient, service: ScriptedService
+) -> None:
+    async def registry(reference: str) -> AsyncGenerator[PullProgress, None]:
+        if reference not in ("ollama://tinyllama", "ollama://half:1b"):
+            raise LlmrunError(UNKNOWN_MODEL, f"there is no model {reference!r}")
+        async for step in fetched(reference):
+            yield step
+        if "half" in reference:
+            raise LlmrunError(DOWNLOAD, "the body ended")
+
+    service.pull_script = registry
+    assert lines(http.post("/api/pull", json={"model": "tinyllama"}).text)[-1] == {"status": "success"}
+    unknown = http.post("/api/pull", json={"model": "tiny", "stream": False})
+    assert (unknown.status_code, "'tiny'" in unknown.json()["error"]) == (404, True)
+    broken = http.post("/api/pull", json={"model": "half:1b", "stream": False})
+    assert (broken.status_code, broken.json()) == (502, {"error": "the body ended"})
 
 
 def test_pull_that_breaks_ends_in_an_error_line(http: TestClient, service: ScriptedService) -> None:
