@@ -29,6 +29,7 @@ class SamplerChain:
     ) -> None:
         chain_params = lib.llama_sampler_chain_default_params()
         self._chain: ctypes.c_void_p | None = lib.llama_sampler_chain_init(chain_params)
+        self._candidates = np.empty(0, _CANDIDATE)
         for sampler in _samplers(vocab, params, seed, ctx):
             lib.llama_sampler_chain_add(self._chain, sampler)
         if _penalises(params):
@@ -45,9 +46,11 @@ class SamplerChain:
         The chain is given these candidates alone. With minus infinity for the others, typical sampling
         computes 0 × ∞, and each sampler would look at the whole vocabulary.
         """
-        candidates = np.empty(len(tokens), _CANDIDATE)
+        if len(self._candidates) < len(tokens):  # kept: fresh memory of this size costs more than its use
+            self._candidates = np.empty(len(logits), _CANDIDATE)
+        candidates = self._candidates[: len(tokens)]
         candidates["id"] = tokens
-        candidates["logit"] = logits[tokens]
+        np.take(logits, tokens, out=candidates["logit"], mode="clip")
         array = lib.llama_token_data_array(
             data=ctypes.cast(candidates.ctypes.data, lib.llama_token_data_p),
             size=len(tokens),
