@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from llmrun.store.progress import PullProgress
 
 Report = Callable[["PullProgress"], None]
-_VERBS = {"download": "downloading", "verify": "checking"}
+_VERBS = {"download": "downloading", "verify": "checking", "quantize": "quantising"}
 
 
 def parse_rate(text: str) -> int:

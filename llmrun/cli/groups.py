@@ -21,6 +21,7 @@ SECTIONS: dict[str, dict[str, str]] = {
         "show": "show",
         "fit": "fit",
         "create": "create",
+        "quantize": "quantize",
         "import": "import_",
         "cp": "cp",
         "rm": "rm",

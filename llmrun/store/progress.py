@@ -12,7 +12,7 @@ from typing import Literal
 
 from llmrun.store.pace import Pace
 
-Step = Literal["note", "download", "verify"]
+Step = Literal["note", "download", "verify", "quantize"]
 
 
 @dataclass(frozen=True)
