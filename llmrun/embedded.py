@@ -10,7 +10,6 @@ import time
 import uuid
 from collections.abc import Iterator
 from queue import SimpleQueue
-from types import TracebackType
 from typing import Any, Literal, overload
 
 from llmrun.asking import Conversation, as_messages, as_options
@@ -89,9 +88,7 @@ class EmbeddedModel:
     def __enter__(self) -> EmbeddedModel:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def _request(self, **asked: Any) -> GenerateRequest:
