@@ -90,7 +90,7 @@ def choices(model: Model) -> None:
 
             def among(packed: np.ndarray = packed, logits: np.ndarray = logits, size: int = size) -> None:
                 bits = np.unpackbits(packed, count=size, bitorder="little")
-                chain.sample_among(np.flatnonzero(bits), logits)
+                chain.sample_among(np.flatnonzero(bits.view(bool)), logits)
 
             cells.append(f"{best(among):.2f}")
         print(f"| {size} | " + " | ".join(cells) + " |")
