@@ -6,32 +6,10 @@ from starlette.testclient import TestClient
 from llmrun.daemon.pool import LoadedModel
 from llmrun.runner.frames import ModelInfo, Stats
 from tests.api.scripted import MODEL, ScriptedService
+from tests.support.frames import model_info, stats
 
-INFO = ModelInfo(
-    ctx=2048,
-    ctx_train=8192,
-    parallel=4,
-    vocab=100,
-    params=1_000_000,
-    size=4_000,
-    kv_bytes=512,
-    device="CPU",
-    description="tiny",
-    has_template=True,
-)
-STATS = Stats(
-    running=2,
-    waiting=1,
-    kv_used=300,
-    kv_retained=200,
-    kv_total=2048,
-    prompt_tokens=10,
-    cached_tokens=5,
-    completion_tokens=20,
-    steps=30,
-    preemptions=0,
-    decode_tps=99.5,
-)
+INFO = model_info(ctx=2048, size=4_000, kv_bytes=512)
+STATS = stats(running=2, waiting=1, kv_used=300, kv_retained=200, kv_total=2048, decode_tps=99.5)
 
 
 def running(info: ModelInfo | None = INFO, stats: Stats | None = STATS) -> LoadedModel:

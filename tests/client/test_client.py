@@ -22,10 +22,10 @@ from llmrun.errors import (
     UNKNOWN_MODEL,
     LlmrunError,
 )
-from llmrun.runner.frames import ModelInfo, Stats
 from llmrun.types import Event, Failed, GenerateRequest, Message, Options, Started, Text
 from tests.api.scripted import MODEL, TIMINGS, ScriptedService, answer
 from tests.api.server import serving
+from tests.support.frames import model_info, stats
 
 HELLO = [Message(role="user", content="hi")]
 
@@ -120,16 +120,10 @@ def test_chat_text_with_unicode_line_ends_arrives_whole(client: Client, service:
 
 
 def test_loaded_reads_what_the_daemon_says(client: Client, service: ScriptedService) -> None:
-    info = ModelInfo(
-        ctx=512, ctx_train=512, parallel=4, vocab=9, params=1, size=7, kv_bytes=3, device="CPU",
-        description="", has_template=True,
-    )  # fmt: skip
-    stats = Stats(
-        running=1, waiting=2, kv_used=3, kv_retained=4, kv_total=5, prompt_tokens=6, cached_tokens=7,
-        completion_tokens=8, steps=9, preemptions=0, decode_tps=10.5,
-    )  # fmt: skip
+    info = model_info(ctx=512, kv_bytes=3)
+    said = stats(running=1, waiting=2, decode_tps=10.5)
     service.running = [
-        LoadedModel("a", "ready", 1.0, info, stats, 12, 1.0, 2.0, 1),
+        LoadedModel("a", "ready", 1.0, info, said, 12, 1.0, 2.0, 1),
         LoadedModel("b", "loading", 0.5, None, None, None, 1.0, None, 0),
     ]
     first, second = client.loaded()

@@ -14,25 +14,15 @@ from llmrun.daemon.child import Patience
 from llmrun.daemon.process import Limits
 from llmrun.daemon.wanted import Wanted
 from llmrun.errors import UNKNOWN_MODEL, LlmrunError
-from llmrun.runner.frames import Load, ModelInfo
+from llmrun.runner.frames import Load
 from llmrun.store import Removed, StoredModel
 from llmrun.types import Event, GenerateRequest, Options
+from tests.support.frames import model_info
 
 COMMAND = [sys.executable, str(Path(__file__).with_name("fake_runner.py"))]
 LIMITS = Limits(load_stall=20, patience=Patience(end_of_file=5, terminate=5, kill=5, output=2))
 NO_OPTIONS = Options()
-INFO = ModelInfo(
-    ctx=4096,
-    ctx_train=8192,
-    parallel=2,
-    vocab=1000,
-    params=1_000_000,
-    size=100,
-    kv_bytes=10,
-    device="CPU",
-    description="fake",
-    has_template=True,
-)
+INFO = model_info()
 
 
 def run(coroutine: Coroutine[Any, Any, Any]) -> Any:

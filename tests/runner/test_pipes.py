@@ -12,18 +12,15 @@ from llmrun.runner.frames import (
     FrameSplitter,
     Load,
     Shutdown,
-    Stats,
     Submit,
     decode_up,
     encode,
 )
 from llmrun.runner.pipes import FrameWriter, read_frames
 from llmrun.types import GenerateRequest, Text
+from tests.support.frames import stats
 
-STATS = Stats(
-    running=0, waiting=0, kv_used=0, kv_retained=0, kv_total=8, prompt_tokens=0, cached_tokens=0,
-    completion_tokens=0, steps=0, preemptions=0, decode_tps=0.0,
-)  # fmt: skip
+STATS = stats(kv_total=8)
 
 
 def test_read_frames_gives_what_was_written_until_the_pipe_closes() -> None:

@@ -14,17 +14,11 @@ from llmrun.client.client import Client
 from llmrun.config import Paths
 from llmrun.daemon.lock import find_daemon
 from llmrun.daemon.pool import LoadedModel
-from llmrun.runner.frames import ModelInfo, Stats
 from tests.cli.conftest import TIMEOUT, Shell
+from tests.support.frames import model_info, stats
 
-INFO = ModelInfo(
-    ctx=512, ctx_train=512, parallel=4, vocab=9, params=1, size=7_000_000, kv_bytes=3_000_000, device="CPU",
-    description="", has_template=True,
-)  # fmt: skip
-STATS = Stats(
-    running=1, waiting=2, kv_used=30, kv_retained=4, kv_total=512, prompt_tokens=6, cached_tokens=7,
-    completion_tokens=8, steps=9, preemptions=0, decode_tps=10.4,
-)  # fmt: skip
+INFO = model_info(ctx=512, size=7_000_000, kv_bytes=3_000_000)
+STATS = stats(running=1, waiting=2, kv_used=30, kv_total=512, decode_tps=10.4)
 
 
 @pytest.fixture

@@ -1,0 +1,20 @@
+"""Frames of a runner that says little: what a test does not name is small and plain."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from llmrun.runner.frames import ModelInfo, Stats
+
+
+def model_info(**given: Any) -> ModelInfo:
+    plain = {
+        "ctx": 4096, "ctx_train": 8192, "parallel": 2, "vocab": 1000, "params": 1_000_000, "size": 100,
+        "kv_bytes": 10, "device": "CPU", "description": "fake", "has_template": True,
+    }  # fmt: skip
+    return ModelInfo(**{**plain, **given})
+
+
+def stats(**given: Any) -> Stats:
+    counts = dict.fromkeys((name for name in Stats.__struct_fields__ if name != "decode_tps"), 0)
+    return Stats(**{**counts, "decode_tps": 0.0, **given})
