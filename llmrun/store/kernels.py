@@ -2,7 +2,7 @@
 
 llama.cpp rearranges ("repacks") the weights of some types for the CPU's wide instructions while it loads
 them (`ggml_repack_get_optimal_repack_type` in `ggml-cpu/repack.cpp`); prompts are then read up to four times
-as fast. `SPEED` tells what that and the other kernels come to: SmolLM2-135M, two threads of a Zen 5 with
+as fast. What that and the other kernels come to, with SmolLM2-135M on two threads of a Zen 5 with
 AVX-512, tokens a second of prompt and of answer:
 
     type      prompt   answer
@@ -11,11 +11,13 @@ AVX-512, tokens a second of prompt and of answer:
     Q4_K_M       920      161
     Q4_1         450      143
 
-A type that is not repacked is held to Q4_1's share, the smallest. Pure.
+So a type that is not repacked answers 1.4 times as slowly for its size as one that is, which is what `trade`
+holds against it. Pure.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection
 
 from llmrun.store.gguf import Tensor
@@ -26,6 +28,32 @@ _REPACKED = {
     "avx512": {"Q2_K"},
     "dotprod": {"Q4_0", "Q4_K", "Q5_K", "Q6_K", "IQ4_NL", "MXFP4", "Q8_0", "Q1_0"},
 }
+_UNPACKED = 1.4
+# Gigabytes and rise of perplexity of an 8B model: the table in llama.cpp's `tools/quantize/quantize.cpp`.
+_LOSS = {
+    "F32": (32.0, 0.0),
+    "F16": (16.0, 0.0),
+    "BF16": (16.0, 0.0),
+    "Q8_0": (7.96, 0.0026),
+    "Q6_K": (6.14, 0.0217),
+    "Q5_K_M": (5.33, 0.0569),
+    "Q5_K_S": (5.21, 0.1049),
+    "Q5_1": (5.65, 0.1062),
+    "Q5_0": (5.21, 0.1316),
+    "Q4_K_M": (4.58, 0.1754),
+    "Q4_K_S": (4.37, 0.2689),
+    "Q4_1": (4.78, 0.4511),
+    "Q4_0": (4.34, 0.4685),
+    "Q3_K_L": (4.03, 0.5562),
+    "Q3_K_M": (3.74, 0.6569),
+    "Q3_K_S": (3.41, 1.6321),
+    "Q2_K": (2.96, 3.5199),
+    "Q2_K_S": (2.96, 3.1836),
+    # Models that come in it were trained in it.
+    "MXFP4": (4.6, 0.0),
+}
+# Types without a figure there: what they are taken to lose, by their bits.
+_LOSS_BY_BITS = {8: 0.003, 6: 0.03, 5: 0.1, 4: 0.3, 3: 1.2, 2: 4.0, 1: 8.0}
 _LOOKED_UP = ("token_embd.weight", "per_layer_token_embd.weight")  # rows are read, nothing is multiplied
 
 
@@ -38,3 +66,15 @@ def repacks(tensor: Tensor, features: Collection[str], *, as_output: bool = Fals
     return tensor.shape[1] % 8 == 0 and any(
         tensor.type.name in types for feature, types in _REPACKED.items() if feature in features
     )
+
+
+def trade(label: str, size: int | None, features: Collection[str], on_gpu: bool) -> float:
+    """How a file of quant `label` and `size` bytes weighs speed against quality; the smallest is the best. Its
+    size stands for the time of a token, e to the rise of perplexity for what is lost."""
+    quant = label.upper().removeprefix("UD-")
+    base = quant.rpartition("_K_")[0] + "_K" if "_K_" in quant else quant.removesuffix("_MOE")
+    known = _LOSS.get(quant) or _LOSS.get(f"{base}_M") or _LOSS.get(base)
+    bits = next((int(c) for c in quant if c.isdigit()), 16)
+    gigabytes, loss = known or (bits + 0.5, _LOSS_BY_BITS.get(bits, 0.0))
+    packed = on_gpu or any(base in types for feature, types in _REPACKED.items() if feature in features)
+    return (size / 1e9 if size else gigabytes) * math.exp(loss) * (1.0 if packed else _UNPACKED)

@@ -13,6 +13,8 @@ from pathlib import PurePosixPath
 
 from llmrun.errors import NOT_FOUND, LlmrunError
 from llmrun.store.disk import human
+from llmrun.store.hardware import Machine
+from llmrun.store.kernels import trade
 
 _SHARD = re.compile(r"(.+)-(\d{5})-of-(\d{5})\.gguf", re.IGNORECASE)
 _QUANT = re.compile(
@@ -21,9 +23,9 @@ _QUANT = re.compile(
     re.IGNORECASE,
 )
 _NOT_WEIGHTS = re.compile(r"mmproj|imatrix", re.IGNORECASE)
-# Tried in this order where no quant is named. Q4_K_M keeps nearly all quality at a quarter of F16's size.
-_PREFERRED = ("Q4_K_M", "UD-Q4_K_XL", "UD-Q4_K_M", "Q4_K_S", "Q4_0", "IQ4_XS", "Q4_1", "MXFP4", "Q5_K_M")
 _SMALL = 1 << 30
+_RUNNERS_UP = 2  # told of
+_LUMP = 512 << 20  # KV cache, buffers and the process
 
 
 @dataclass(frozen=True)
@@ -74,8 +76,8 @@ def weights_in(sizes: Mapping[str, int | None]) -> list[Weights]:
     return found
 
 
-def choose(repo: str, offered: list[Weights], quant: str | None) -> tuple[Weights, str]:
-    """The weights to take and, in one line, why. NOT_FOUND, with what there is, where nothing fits."""
+def choose(repo: str, offered: list[Weights], quant: str | None, machine: Machine) -> tuple[Weights, str]:
+    """The weights to take and, in one line, why. NOT_FOUND, with what there is, where nothing is as asked."""
     if not offered:
         raise LlmrunError(NOT_FOUND, f"{repo} holds no GGUF model", hint="look for a repository named …-GGUF")
     if quant:
@@ -85,15 +87,37 @@ def choose(repo: str, offered: list[Weights], quant: str | None) -> tuple[Weight
                     return weights, f"{weights.label} as asked"
         there = ", ".join(dict.fromkeys(weights.label or weights.files[0] for weights in offered))
         raise LlmrunError(NOT_FOUND, f"{repo} has no quant {quant}", hint=f"there are: {there}")
-    by_label = {weights.label.upper(): weights for weights in reversed(offered)}
-    eight = by_label.get("Q8_0")
-    if eight and eight.size and eight.size <= _SMALL:
-        return eight, f"{_sized(eight)}: the model is small, so near-full quality costs little"
-    for label in _PREFERRED:
-        if label in by_label:
-            return by_label[label], f"{_sized(by_label[label])}: a good trade of quality for size"
+    return _best(offered, machine)
+
+
+def _best(offered: list[Weights], machine: Machine) -> tuple[Weights, str]:
+    """The best by `trade` in `kernels` of those that fit the GPU, else of those that fit the main memory; the
+    smallest where none does."""
+    if len(offered) == 1:
+        return offered[0], f"{_sized(offered[0])}: the only one there is"
+    for room, on_gpu in ((machine.gpu_memory, True), (machine.available, False)):
+        fitting = [weights for weights in offered if expected_memory(weights.size or 0) <= room]
+        if fitting:
+            where = f"this {'GPU' if on_gpu else 'processor'} and {human(room)}"
+            ranked = sorted(fitting, key=lambda one: trade(one.label, one.size, machine.features, on_gpu))
+            return _told(ranked, where)
     smallest = min(offered, key=lambda weights: weights.size or 1 << 62)
-    return smallest, f"{_sized(smallest)}: the smallest there is"
+    return smallest, f"{_sized(smallest)}: the smallest, as none fits the {human(machine.available)} free"
+
+
+def _told(ranked: list[Weights], where: str) -> tuple[Weights, str]:
+    best, reason = ranked[0], "the best trade of quality for speed that fits"
+    eight = next((weights for weights in ranked if weights.label.upper() == "Q8_0"), None)
+    if eight and eight.size and eight.size <= _SMALL:
+        best, reason = eight, "the model is small, so near-full quality costs little on"
+    others = [_sized(weights) for weights in ranked if weights is not best][:_RUNNERS_UP]
+    after = f"; else {', '.join(others)}" if others else ""
+    return best, f"{_sized(best)}: {reason} {where}{after}"
+
+
+def expected_memory(size: int) -> int:
+    """Bytes that a model of this size on disk takes with a context of some thousand tokens."""
+    return size + size // 5 + _LUMP
 
 
 def _sized(weights: Weights) -> str:

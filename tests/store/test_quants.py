@@ -1,8 +1,11 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from llmrun.errors import NOT_FOUND, LlmrunError
+from llmrun.store.hardware import Machine
 from llmrun.store.quants import Weights, choose, shard_siblings, split_label, weights_in
 
 GB = 1 << 30
@@ -54,6 +57,10 @@ def offered(**sizes: int) -> list[Weights]:
     return [Weights(label.replace("UD_", "UD-"), (f"{label}.gguf",), size) for label, size in sizes.items()]
 
 
+LAPTOP = Machine(available=16 * GB, total=16 * GB, features=frozenset({"avx2"}))
+PHONE = Machine(available=16 * GB, total=16 * GB, features=frozenset({"dotprod"}))
+
+
 @pytest.mark.parametrize(
     ("there", "quant", "expected"),
     [
@@ -61,6 +68,9 @@ def offered(**sizes: int) -> list[Weights]:
         (offered(Q4_K_M=GB // 2, Q8_0=GB // 2), None, "Q8_0"),
         (offered(Q8_0=5 * GB, UD_Q4_K_XL=3 * GB), None, "UD-Q4_K_XL"),
         (offered(F16=9 * GB, Q6_K=5 * GB), None, "Q6_K"),
+        (offered(MXFP4=12 * GB, F16=13 * GB), None, "MXFP4"),
+        (offered(Q4_1=4_780_000_000, Q4_0=4_340_000_000), None, "Q4_0"),
+        (offered(Q2_K=3 * GB, Q3_K_M=4 * GB), None, "Q3_K_M"),
         (offered(Q4_K_M=3 * GB, Q8_0=5 * GB), "q8_0", "Q8_0"),
         (offered(UD_Q4_K_M=3 * GB), "Q4_K_M", "UD-Q4_K_M"),
         (offered(UD_Q4_K_M=3 * GB, Q4_K_M=3 * GB), "Q4_K_M", "Q4_K_M"),
@@ -69,15 +79,58 @@ def offered(**sizes: int) -> list[Weights]:
 def test_choose_takes_what_is_asked_or_the_best_and_says_why(
     there: list[Weights], quant: str | None, expected: str
 ) -> None:
-    weights, why = choose("o/r", there, quant)
+    weights, why = choose("o/r", there, quant, LAPTOP)
     assert weights.label == expected
     assert why.startswith(expected)
     assert "\n" not in why
 
 
+EIGHT_B = {
+    "Q8_0": 7_960_000_000,
+    "Q6_K": 6_140_000_000,
+    "Q5_K_M": 5_330_000_000,
+    "Q4_K_M": 4_580_000_000,
+    "Q4_0": 4_340_000_000,
+    "Q3_K_M": 3_740_000_000,
+    "Q2_K": 2_960_000_000,
+}
+
+
+@pytest.mark.parametrize(
+    ("machine", "expected"),
+    [
+        (LAPTOP, "Q4_K_M"),
+        (replace(LAPTOP, available=6 * GB), "Q4_K_M"),
+        (replace(LAPTOP, available=int(5.5 * GB)), "Q4_0"),
+        (replace(LAPTOP, available=5 * GB), "Q3_K_M"),
+        (replace(LAPTOP, available=4 * GB), "Q2_K"),
+        (replace(LAPTOP, available=1 * GB), "Q2_K"),
+        (replace(LAPTOP, gpu_memory=8 * GB), "Q4_K_M"),
+        (replace(LAPTOP, gpu_memory=5 * GB), "Q3_K_M"),
+        (replace(LAPTOP, gpu_memory=1 * GB), "Q4_K_M"),
+    ],
+)
+def test_choose_takes_the_best_that_fits_the_machine(machine: Machine, expected: str) -> None:
+    assert choose("o/r", offered(**EIGHT_B), None, machine)[0].label == expected
+
+
+def test_choose_types_that_this_processor_repacks_come_first() -> None:
+    there = offered(Q5_K_M=EIGHT_B["Q5_K_M"], Q4_0=EIGHT_B["Q4_0"])
+    assert choose("o/r", there, None, LAPTOP)[0].label == "Q4_0"
+    assert choose("o/r", there, None, PHONE)[0].label == "Q5_K_M"
+
+
+def test_choose_shows_the_runners_up_and_what_does_not_fit() -> None:
+    why = choose("o/r", offered(**EIGHT_B), None, LAPTOP)[1]
+    assert "else Q4_0 (4.3 GB)" in why
+    why = choose("o/r", offered(**EIGHT_B), None, replace(LAPTOP, available=GB))[1]
+    assert "none fits the 1.1 GB free" in why
+    assert choose("o/r", offered(F16=GB), None, LAPTOP)[1].endswith("the only one there is")
+
+
 def test_choose_quant_that_is_not_there_lists_those_that_are() -> None:
     with pytest.raises(LlmrunError) as caught:
-        choose("o/r", offered(Q4_0=1, Q8_0=2), "Q5_K_M")
+        choose("o/r", offered(Q4_0=1, Q8_0=2), "Q5_K_M", LAPTOP)
     assert caught.value.kind is NOT_FOUND
     assert "Q5_K_M" in caught.value.message
     assert caught.value.hint == "there are: Q4_0, Q8_0"
@@ -85,4 +138,4 @@ def test_choose_quant_that_is_not_there_lists_those_that_are() -> None:
 
 def test_choose_repository_without_models_is_refused() -> None:
     with pytest.raises(LlmrunError, match="holds no GGUF model"):
-        choose("o/r", [], None)
+        choose("o/r", [], None, LAPTOP)

@@ -9,6 +9,7 @@ from pathlib import Path, PurePosixPath
 
 from llmrun.errors import NOT_FOUND, LlmrunError
 from llmrun.store.companions import projector_for
+from llmrun.store.hardware import this_machine
 from llmrun.store.quants import choose, shard_siblings, split_label, weights_in
 from llmrun.store.reference import RepoRef
 from llmrun.store.transports.base import Offer, RemoteFile
@@ -38,7 +39,7 @@ def offer_from(reference: RepoRef, files: Mapping[str, Listed], pattern: Wanted,
         projector = None
     else:
         sizes = {path: file.size for path, file in files.items()}
-        weights, why = choose(repo, weights_in(sizes), reference.quant)
+        weights, why = choose(repo, weights_in(sizes), reference.quant, this_machine())
         paths, label = weights.files, weights.label
         model, quant = re.sub(r"(?i)[-._]gguf$", "", title), label
         projector = projector_for(paths[0], files)
