@@ -119,6 +119,7 @@ class GenerateRequest(msgspec.Struct, frozen=True, kw_only=True):
     output_format    what the answers must look like; None: free text
     context          token ids in front of the prompt: the `Stopped.tokens` of an earlier answer
     tokens           whether `Stopped` carries token ids
+    suffix           text that the answer shall fit before, where the prompt is the text in front of it
     """
 
     id: str
@@ -136,6 +137,7 @@ class GenerateRequest(msgspec.Struct, frozen=True, kw_only=True):
     output_format: OutputFormat | None = None
     context: tuple[int, ...] = ()
     tokens: bool = False
+    suffix: str | None = None
 
 
 class TopLogprob(msgspec.Struct, frozen=True, array_like=True):

@@ -51,7 +51,10 @@ class Prompter:
         if request.messages is not None:
             ids = self._conversation(request.messages, request.template_kwargs)
         elif isinstance(request.prompt, str):
-            ids = self._begun(self._vocab.tokenize(request.prompt, special=True))
+            text, suffix = request.prompt, request.suffix
+            ids = self._begun(
+                self._vocab.tokenize(text, special=True) if suffix is None else self._around(text, suffix)
+            )
         else:
             ids = self._checked(request.prompt or (), "prompt")
         if not ids:
@@ -91,6 +94,19 @@ class Prompter:
         if bos is None or not self._vocab.add_bos or ids[:1] == [bos]:
             return ids
         return [bos, *ids]
+
+    def _around(self, prefix: str, suffix: str) -> list[int]:
+        """The ids after which a model writes what belongs between the two texts."""
+        if self._vocab.fim is None:
+            raise LlmrunError(
+                INVALID_REQUEST,
+                "this model cannot fill in the middle: its vocabulary has no tokens for that",
+                hint="leave the suffix out, or use a model made for code",
+                field="suffix",
+            )
+        before, after, middle = self._vocab.fim
+        front, back = (self._vocab.tokenize(text, special=False) for text in (prefix, suffix))
+        return [before, *front, after, *back, middle]
 
     def _behind(self, context: Sequence[int], ids: list[int]) -> list[int]:
         """`ids` behind earlier ones, without a BOS of their own."""

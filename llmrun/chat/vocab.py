@@ -25,6 +25,10 @@ class Vocab(Protocol):
     def add_bos(self) -> bool:
         """Whether the model wants `bos` in front of every prompt."""
 
+    @property
+    def fim(self) -> tuple[int, int, int] | None:
+        """The tokens in front of a prefix, a suffix and the middle to fill in, if the model has them."""
+
     def control_tokens(self) -> Mapping[str, int]:
         """Spelling -> id of the tokens with attribute CONTROL or UNKNOWN (`<|im_end|>`, `</s>`)."""
 

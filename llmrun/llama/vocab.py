@@ -22,6 +22,7 @@ class Vocab:
         self.bos = self._id(lib.llama_vocab_bos)
         self.eos = self._id(lib.llama_vocab_eos)
         self.add_bos = bool(lib.llama_vocab_get_add_bos(self._vocab))
+        self.fim = self._fim()
         self._pieces: dict[int, bytes] = {}
 
     @property
@@ -32,6 +33,14 @@ class Vocab:
     def _id(self, get: Callable[[object], int]) -> int | None:
         token = get(self._vocab)
         return token if token >= 0 else None
+
+    def _fim(self) -> tuple[int, int, int] | None:
+        """The tokens in front of a prefix, a suffix and the middle to fill in."""
+        found = map(self._id, (lib.llama_vocab_fim_pre, lib.llama_vocab_fim_suf, lib.llama_vocab_fim_mid))
+        match [token for token in found if token is not None]:
+            case [prefix, suffix, middle]:
+                return prefix, suffix, middle
+        return None
 
     def tokenize(self, text: str, special: bool) -> list[int]:
         """Token ids of `text`, without BOS or EOS. `special`: spellings of control tokens parse."""

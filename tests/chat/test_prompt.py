@@ -250,3 +250,18 @@ def test_context_comes_before_the_prompt_and_its_bos_stays_the_only_one(vocab: C
 def test_context_of_ids_the_model_does_not_have_is_refused_by_name() -> None:
     request = GenerateRequest(id="r", model="m", prompt="x", context=(VOCAB.size,))
     assert refused(INVALID_REQUEST, Prompter(None, VOCAB).encode, request).field == "context"
+
+
+@pytest.mark.parametrize("bos", [False, True])
+def test_suffix_puts_both_texts_between_the_models_own_tokens(bos: bool) -> None:
+    vocab = CharVocab(CONTROL, USER, bos=3, eos=4, add_bos=bos, fim=(11, 12, 13))
+    request = GenerateRequest(id="r", model="m", prompt="ab<|im_end|>", suffix="c")
+    front = vocab.tokenize("ab<|im_end|>", special=False)
+    expected = [11, *front, 12, *vocab.tokenize("c", special=False), 13]
+    assert Prompter(None, vocab).encode(request) == ([3] if bos else []) + expected
+    assert 2 not in expected  # the spelling of a control token is text
+
+
+def test_suffix_for_a_model_that_cannot_fill_in_is_refused_by_name() -> None:
+    request = GenerateRequest(id="r", model="m", prompt="a", suffix="b")
+    assert refused(INVALID_REQUEST, Prompter(CHATML, VOCAB).encode, request).field == "suffix"

@@ -31,6 +31,7 @@ class CharVocab:
     bos: int | None = None
     eos: int | None = None
     add_bos: bool = False
+    fim: tuple[int, int, int] | None = None
     size: int = FIRST_CHARACTER + 0x110000
 
     def control_tokens(self) -> Mapping[str, int]:

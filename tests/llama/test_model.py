@@ -94,3 +94,12 @@ def test_vocab_piece_of_a_control_token_is_empty(tmp_path: Path) -> None:
     assert model.vocab.piece(3) == b""
     assert model.vocab.detokenize([3]) == b"<|im_start|>"
     model.close()
+
+
+@pytest.mark.parametrize(("shape", "fim"), [(Shape(fim=True), (263, 264, 265)), (Shape(), None)])
+def test_vocab_fill_in_the_middle_tokens_are_those_that_the_file_names(
+    tmp_path: Path, shape: Shape, fim: tuple[int, ...] | None
+) -> None:
+    model = tiny_model(tmp_path, shape)
+    assert model.vocab.fim == fim
+    model.close()

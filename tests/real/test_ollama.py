@@ -75,6 +75,12 @@ def test_context_goes_on_from_the_earlier_answer(client: ollama.Client) -> None:
     assert client.generate(DEFAULT_MODEL, "Hi", raw=True, options=how).context is None
 
 
+def test_suffix_for_a_model_that_cannot_fill_in_is_400(client: ollama.Client) -> None:
+    with pytest.raises(ollama.ResponseError, match="cannot fill in the middle") as caught:
+        client.generate(DEFAULT_MODEL, "def f(", suffix="return 1")
+    assert caught.value.status_code == 400
+
+
 @pytest.mark.parametrize("stream", [False, True])
 def test_format_schema_is_kept_to(client: ollama.Client, stream: bool) -> None:
     schema = {

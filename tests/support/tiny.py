@@ -33,6 +33,7 @@ class Shape:
     seed: int = 0
     template: str | None = CHATML
     scale: float = 0.5
+    fim: bool = False
     quant: gguf.GGMLQuantizationType = gguf.GGMLQuantizationType.F32
 
 
@@ -54,6 +55,8 @@ def write_llama(path: Path, shape: Shape = DEFAULT) -> Path:
     writer.add_rope_dimension_count(shape.embd // shape.heads)
     writer.add_file_type(gguf.LlamaFileType.ALL_F32)
     vocab = _add_vocabulary(writer, shape.template)
+    for number, name in enumerate(("pre", "suf", "mid") if shape.fim else ()):
+        writer.add_uint32(f"tokenizer.ggml.fim_{name}_token_id", vocab - 3 + number)
 
     def tensor(name: str, *size: int) -> None:
         weights = rng.standard_normal(size) * shape.scale / np.sqrt(size[-1])

@@ -148,17 +148,23 @@ class GenerateBody(Sampling):
         list[TokenId] | None,
         Field(description="the `context` of an earlier reply: its prompt and answer come before this prompt"),
     ] = None
-    suffix: Annotated[object, Refused("text that fits before a suffix", unless=("",))] = None
+    suffix: Annotated[
+        str | None,
+        Field(description="the answer fits between prompt and suffix; for models made to fill in the middle"),
+    ] = None
     images: Annotated[object, Refused("image input", unless=([],))] = None
     width: Annotated[object, Refused("image output")] = None
     height: Annotated[object, Refused("image output")] = None
     steps: Annotated[object, Refused("image output")] = None
 
     @model_validator(mode="after")
-    def _raw_is_bare(self) -> GenerateBody:
+    def _bare_prompts_are_bare(self) -> GenerateBody:
         for name in ("system", "template", "context"):
             if self.raw and getattr(self, name):
                 raise wrong("is not allowed with raw: true", name)
+        for name in ("system", "template", "context", "raw"):
+            if self.suffix and getattr(self, name):
+                raise wrong("is not allowed with suffix", name)
         return self
 
 

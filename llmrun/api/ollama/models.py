@@ -111,7 +111,7 @@ def show(model: StoredModel, header: GGUFHeader, verbose: bool) -> Json:
             **{key: _shown(value, verbose) for key, value in header.metadata.items() if key not in _APART},
             "general.parameter_count": model.parameters,
         },
-        "capabilities": ["embedding"] if model.kind == "embedding" else ["completion"],
+        "capabilities": _capabilities(model, header),
         "modified_at": timestamp(model.modified),
     }
     if model.system:
@@ -124,6 +124,13 @@ def show(model: StoredModel, header: GGUFHeader, verbose: bool) -> Json:
     return shown
 
 
+def _capabilities(model: StoredModel, header: GGUFHeader) -> list[str]:
+    if model.kind == "embedding":
+        return ["embedding"]
+    return ["completion", "insert"] if any(key in header.metadata for key in _FIM) else ["completion"]
+
+
+_FIM = ("tokenizer.ggml.fim_mid_token_id", "tokenizer.ggml.middle_token_id")  # new and old name
 _APART = ("general.name", "tokenizer.chat_template")  # Ollama leaves these two out
 
 

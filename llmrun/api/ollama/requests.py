@@ -14,9 +14,11 @@ if TYPE_CHECKING:
 
 
 def generate_request(body: GenerateBody, request_id: str, model: StoredModel) -> GenerateRequest:
-    """One turn through the chat template; the prompt as it is with `raw`, and where the model has none."""
+    """One turn through the chat template; the prompt as it is with `raw` and `suffix`, and where the model
+    has none."""
     prompt = body.prompt or ""
-    bare = body.raw or (model.kind == "completion" and not (body.template or body.system))
+    plain = model.kind == "completion" and not (body.template or body.system)
+    bare = bool(body.raw or body.suffix) or plain
     system = (Message(role="system", content=body.system),) if body.system else ()
     return GenerateRequest(
         id=request_id,
@@ -30,6 +32,7 @@ def generate_request(body: GenerateBody, request_id: str, model: StoredModel) ->
         template=body.template or None,
         context=tuple(body.context or ()),
         tokens=not body.raw,
+        suffix=body.suffix or None,
         keep_alive=body.keep_alive,
     )
 

@@ -141,7 +141,6 @@ def test_keep_alive_that_is_no_time_is_an_error(given: object) -> None:
 @pytest.mark.parametrize(
     ("body", "fields"),
     [
-        (GenerateBody, {"suffix": "return x"}),
         (GenerateBody, {"images": ["iVBORw0KGgo="]}),
         (GenerateBody, {"think": True}),
         (GenerateBody, {"truncate": True}),
@@ -200,6 +199,12 @@ def test_template_that_has_no_twin_is_an_error(template: str) -> None:
 @pytest.mark.parametrize("fields", [{"system": "y"}, {"template": "y"}, {"context": [1]}])
 def test_raw_takes_no_template(fields: dict[str, Any]) -> None:
     error = refused(GenerateBody, prompt="x", raw=True, **fields)
+    assert (error.kind, error.field) == (INVALID_REQUEST, next(iter(fields)))
+
+
+@pytest.mark.parametrize("fields", [{"system": "y"}, {"template": "y"}, {"context": [1]}, {"raw": True}])
+def test_suffix_takes_no_template(fields: dict[str, Any]) -> None:
+    error = refused(GenerateBody, prompt="x", suffix="z", **fields)
     assert (error.kind, error.field) == (INVALID_REQUEST, next(iter(fields)))
 
 

@@ -149,5 +149,10 @@ def test_show_modelfile_makes_the_same_model() -> None:
     assert (described.options, described.system, described.sha256) == (model.options, model.system, SHA)
 
 
+def test_show_model_that_fills_in_the_middle_says_so() -> None:
+    header = replace(HEADER, metadata={**HEADER.metadata, "tokenizer.ggml.fim_mid_token_id": 7})
+    assert show(MODEL, header, verbose=False)["capabilities"] == ["completion", "insert"]
+
+
 def test_show_embedding_model_says_so() -> None:
     assert show(replace(MODEL, kind="embedding"), HEADER, verbose=False)["capabilities"] == ["embedding"]

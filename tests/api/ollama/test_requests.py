@@ -63,6 +63,12 @@ def test_generate_raw_sends_the_prompt_as_it_is() -> None:
     assert (asked.prompt, asked.messages, asked.tokens) == ("<|im_start|>user\nHi", None, False)
 
 
+def test_generate_suffix_goes_beside_the_bare_prompt() -> None:
+    asked = generate(prompt="def f(", suffix="    return 1")
+    assert (asked.prompt, asked.suffix, asked.messages) == ("def f(", "    return 1", None)
+    assert generate(prompt="Hi", suffix="").messages is not None
+
+
 def test_generate_model_without_a_template_completes_the_prompt() -> None:
     assert generate(PLAIN, prompt="Once upon").prompt == "Once upon"
 
