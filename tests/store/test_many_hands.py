@@ -21,7 +21,7 @@ from tests.store.models import gguf_bytes
 from tests.store.server import Host
 
 HANDS = 3
-SECONDS = 5.0
+DEATHS = 8
 
 HAND = """
 import random, sys
@@ -91,19 +91,17 @@ def test_store_many_processes_killed_at_random_never_lose_or_spoil_a_model(
 ) -> None:
     hands = Hands(paths.models.parent, urls, tmp_path / "log")
     rng = random.Random(7)
-    end = time.monotonic() + SECONDS
     codes = []
     try:
         for _ in range(HANDS):
             hands.start()
-        while time.monotonic() < end:
+        for _ in range(DEATHS):
             time.sleep(rng.uniform(0.05, 0.4))  # not to wait for anything: the moment of death is random
             codes.append(hands.kill(rng.randrange(HANDS)))
             hands.start()
     finally:
         codes += [hands.kill(0) for _ in range(len(hands.running))]
     assert set(codes) == {-signal.SIGKILL}, (tmp_path / "log").read_text()
-    assert len(codes) > 2 * HANDS
 
     for path in (paths.models / "manifests").glob("*.json"):
         msgspec.json.decode(path.read_bytes(), type=Manifest)
