@@ -21,7 +21,7 @@ from tests.store.models import gguf_bytes
 from tests.store.server import Host
 
 HANDS = 3
-DEATHS = 8
+DEATHS = 6
 
 HAND = """
 import random, sys
