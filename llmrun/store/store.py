@@ -105,6 +105,7 @@ class Store:
         meter = Meter(on_progress, limit_rate)
         with writing(self._shelf.models):
             recipe = self._recipe(self._parse(reference, quant), reference)
+            recipe.modelfile.require_usable()
             held = self._held(recipe)
             if held and not _may_change(recipe):
                 meter.note(f"{held.name} is here already")
