@@ -173,10 +173,25 @@ def _check_keywords(part: Schema, pointer: str) -> None:
             )
         if keyword in ("exclusiveMinimum", "exclusiveMaximum") and isinstance(value, bool):
             raise SchemaFault("should be a number", pointer, keyword)
+        if keyword in _VALUES and _is_inexact(value):
+            raise SchemaFault("holds a number that needs more than 15 digits or 22 zeros", pointer, keyword)
     for low, high in _BOUNDS:
         least, most = part.get(low), part.get(high)
         if isinstance(least, int | float) and isinstance(most, int | float) and least > most:
             raise SchemaFault(f"is {least}, but {high} is {most}", pointer, low)
+
+
+def _is_inexact(value: object) -> bool:
+    """Whether a number in `value` may not come out as it went in.
+
+    llguidance reads numbers as doubles, and exactly only where 15 digits times or by a power of ten up to
+    10^22 suffice.
+    """
+    if isinstance(value, dict | list):
+        return any(map(_is_inexact, value.values() if isinstance(value, dict) else value))
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return False
+    return bool(value) and (float(f"{value:.15g}") != value or not 1e-7 <= abs(value) <= 1e22)
 
 
 def _complaint(part: Schema, root: Schema) -> str:

@@ -54,6 +54,10 @@ def fault_of(schema: Any) -> SchemaFault:
             "",
         ),
         ({"type": "object", "required": ["a"], "properties": {"a": False}}, "#", "required", "'a'"),
+        ({"items": {"const": {"a": [2**53 + 1]}}}, "#/items", "const", "15 digits"),
+        ({"minimum": -(2**60)}, "#", "minimum", "15 digits"),
+        ({"enum": [1801439850948199.0]}, "#", "enum", "15 digits"),
+        ({"const": 1e-30}, "#", "const", "15 digits"),
         ([1], "#", None, "not an object"),
         ("{", "#", None, "not JSON"),
         ("", "#", None, "not JSON"),
@@ -78,6 +82,7 @@ def test_schema_that_cannot_be_kept_to_names_pointer_and_keyword(
         {"oneOf": [{"type": "string"}, {"type": "integer"}]},
         {"type": "string", "pattern": "^(?:a|b)$"},
         {"$ref": "#"},
+        {"enum": [0, -0.0, 0.1, 1e22, 123456789012345, True, 1.5e-7]},
         {"$defs": {"c": {"enum": ["a"]}}, "type": "array", "items": {"$ref": "#/$defs/c"}},
     ],
 )

@@ -21,7 +21,7 @@ from tests.support.models import Running, running
 
 PROMPT = [30, 31, 32]
 SHARED = settings(
-    max_examples=60,
+    max_examples=200,
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
