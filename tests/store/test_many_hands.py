@@ -1,4 +1,4 @@
-"""Several processes pull, copy, remove and list at once, and are killed at random moments."""
+"""Several processes pull, copy, remove, prune and list at once, and are killed at random moments."""
 
 from __future__ import annotations
 
@@ -16,7 +16,9 @@ import pytest
 from llmrun.config import Paths
 from llmrun.store import Store
 from llmrun.store.disk import sha256_of
+from llmrun.store.housekeeping import Housekeeper
 from llmrun.store.manifest import Manifest
+from tests.store.conftest import files_under
 from tests.store.models import gguf_bytes
 from tests.store.server import Host
 
@@ -28,15 +30,16 @@ import random, sys
 from llmrun.config import Paths
 from llmrun.errors import CONFLICT, UNKNOWN_MODEL, LlmrunError
 from llmrun.store import Store
+from llmrun.store.housekeeping import Housekeeper
 
 seed, *urls = sys.argv[1:]
 rng = random.Random(int(seed))
-store = Store(Paths.find())
+store, keeper = Store(Paths.find()), Housekeeper(Paths.find())
 print("started", flush=True)
 while True:
     names = [model.name for model in store.list()] or ["none"]
     try:
-        match rng.randrange(8):
+        match rng.randrange(9):
             case 0 | 1 | 2 | 3:
                 store.pull(rng.choice(urls))
             case 4 | 5:
@@ -45,6 +48,8 @@ while True:
                 store.copy(rng.choice(names), f"copy-{rng.randrange(3)}")
             case 7:
                 store.resolve(rng.choice(names))
+            case 8:
+                keeper.prune()
     except LlmrunError as error:
         if error.kind not in (CONFLICT, UNKNOWN_MODEL):
             sys.exit(f"{error.kind.code}: {error}")
@@ -110,6 +115,10 @@ def test_store_many_processes_killed_at_random_never_lose_or_spoil_a_model(
             assert sha256_of(path) == entry.sha256
     for url in urls:
         assert store.pull(url).path.read_bytes() == host.files[url.removeprefix(host.address)]
+    keeper = Housekeeper(paths)
+    keeper.prune()
+    assert keeper.litter() == []
+    assert {check.state for check in keeper.verify()} == {"ok"}
     for model in store.list():
         store.remove(model.name)
-    assert store.list() == []
+    assert [path for path in files_under(paths.models) if not path.startswith("locks/")] == []
