@@ -50,8 +50,8 @@ class Service(Protocol):
     def pull(self, reference: str) -> AsyncGenerator[PullProgress, None]:
         """Bring a model here; closing the generator stops it."""
 
-    def create(self, name: str, modelfile: Modelfile) -> AsyncGenerator[PullProgress, None]:
-        """Make a model; closing the generator stops it."""
+    def create(self, name: str, modelfile: Modelfile, kind: str | None) -> AsyncGenerator[PullProgress, None]:
+        """Make a model, its weights in the number type `kind`; closing the generator stops it."""
 
     async def blob(self, digest: str) -> Path | None:
         """The file of these bytes. LlmrunError INVALID_REQUEST."""

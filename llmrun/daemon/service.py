@@ -41,6 +41,9 @@ class Models(Protocol):
     def remove(self, name: str) -> Removed: ...
     def pull(self, reference: str, *, on_progress: Tell) -> StoredModel: ...
     def create(self, name: str, modelfile: Modelfile, *, on_progress: Tell) -> StoredModel: ...
+    def create_quantized(
+        self, name: str, modelfile: Modelfile, kind: str, *, on_progress: Tell
+    ) -> StoredModel: ...
 
     @property
     def blobs(self) -> Blobs: ...
@@ -117,9 +120,13 @@ class Service:
         the generator stops it; the next pull goes on from what was fetched."""
         return progress_of(lambda tell: self._store.pull(reference, on_progress=tell))
 
-    def create(self, name: str, modelfile: Modelfile) -> AsyncGenerator[PullProgress, None]:
-        """Make a model of what is said of it; else as `pull`."""
-        return progress_of(lambda tell: self._store.create(name, modelfile, on_progress=tell))
+    def create(self, name: str, modelfile: Modelfile, kind: str | None) -> AsyncGenerator[PullProgress, None]:
+        """Make a model of what is said of it, its weights in the number type `kind` where one is given; else
+        as `pull`."""
+        store = self._store
+        if kind is None:
+            return progress_of(lambda tell: store.create(name, modelfile, on_progress=tell))
+        return progress_of(lambda tell: store.create_quantized(name, modelfile, kind, on_progress=tell))
 
     async def blob(self, digest: str) -> Path | None:
         """The file of these bytes, where there is one. LlmrunError INVALID_REQUEST where it is no digest."""

@@ -6,6 +6,7 @@ read-only folder; nothing is created until something is written.
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -26,6 +27,7 @@ from llmrun.store.peeking import Peek, peek_at, peek_into
 from llmrun.store.preview import Preview, preview, preview_of_held
 from llmrun.store.progress import Meter, PullProgress
 from llmrun.store.pull import Pull, Recipe
+from llmrun.store.quantizing import Quantizer, Wish, type_of
 from llmrun.store.reference import (
     FileRef,
     NameRef,
@@ -55,6 +57,7 @@ class Store:
         self._shelf = Shelf(paths.models)
         self._catalogue = Catalogue()
         self.blobs = Blobs(self._shelf)
+        self._quantizer = Quantizer(paths)
 
     def list(self) -> list[StoredModel]:
         """Every model, by name, also those whose files vanished (`missing`)."""
@@ -256,6 +259,22 @@ class Store:
         if manifest is None:
             raise self._unknown(name, reference)
         return manifest.name
+
+    def create_quantized(
+        self, name: str, modelfile: Modelfile, kind: str, *, on_progress: Callable[[PullProgress], None]
+    ) -> StoredModel:
+        """As `create`, with the weights in the number type `kind`. INVALID_REQUEST where there is no such one
+        or the weights lost precision already."""
+        wish = Wish(type_of(kind), f"{parse_name(name).name}:{secrets.token_hex(4)}")
+        plain = f"{wish.name}-plain"
+        try:
+            base = self.create(plain, modelfile, on_progress=on_progress)
+            made = self._quantizer.run(peek_at(base), wish, on_progress)
+            return self.create(name, Modelfile(sources=(parse_name(made),)))
+        finally:
+            for step in (plain, wish.name):
+                if self._shelf.manifests.exists(step):
+                    self.remove(step)
 
     def _recipe(self, reference: Reference, text: str) -> Recipe:
         """What a pull of `reference` should do. UNKNOWN_MODEL where no source is known."""

@@ -86,6 +86,7 @@ class ScriptedService:
     removed: list[str] = field(default_factory=list)
     copied: list[tuple[str, str]] = field(default_factory=list)
     created: list[tuple[str, Modelfile]] = field(default_factory=list)
+    kinds: list[str | None] = field(default_factory=list)
     blobs: dict[str, Path] = field(default_factory=dict)
     pull_script: Callable[[str], AsyncGenerator[PullProgress, None]] = fetched
 
@@ -130,8 +131,9 @@ class ScriptedService:
     def pull(self, reference: str) -> AsyncGenerator[PullProgress, None]:
         return self.pull_script(reference)
 
-    def create(self, name: str, modelfile: Modelfile) -> AsyncGenerator[PullProgress, None]:
+    def create(self, name: str, modelfile: Modelfile, kind: str | None) -> AsyncGenerator[PullProgress, None]:
         self.created.append((name, modelfile))
+        self.kinds.append(kind)
         return fetched(name)
 
     async def blob(self, digest: str) -> Path | None:

@@ -15,7 +15,7 @@ import pytest
 
 from llmrun.config import DEFAULT_MODEL
 from tests.real.daemons import Daemon, eventually
-from tests.support.tiny import write_llama
+from tests.support.tiny import Shape, write_llama
 
 pytestmark = pytest.mark.real
 
@@ -193,6 +193,29 @@ def test_create_of_an_uploaded_file_answers(client: ollama.Client, tmp_path: Pat
     finally:
         client.delete("sea:tiny")
     assert daemon.http.head(f"/api/blobs/{digest}").status_code == 404
+
+
+def test_create_with_quantize_makes_a_smaller_model_that_answers(
+    client: ollama.Client, tmp_path: Path
+) -> None:
+    path = write_llama(tmp_path / "whole.gguf", Shape(embd=256, ff=512, heads=4, kv_heads=2))
+    client.create("sea:whole", files={"whole.gguf": client.create_blob(path)}, system="Be brief.")
+    try:
+        steps = list(client.create("sea:q8", from_="sea:whole", quantize="q8_0", stream=True))
+        assert steps[-1].status == "success"
+        models = {model.model: model for model in client.list().models}
+        small, whole = models["sea:q8"], models["sea:whole"]
+        assert small.details is not None
+        assert small.details.quantization_level == "Q8_0"
+        assert (small.size or 0) < (whole.size or 0) / 2
+        assert {name for name in models if name and name.startswith("sea")} == {"sea:q8", "sea:whole"}
+        assert client.show("sea:q8").modelfile
+        assert client.generate("sea:q8", "Hi", options={"num_predict": 2}).eval_count
+        with pytest.raises(ollama.ResponseError, match="quantised already"):
+            client.create("sea:again", from_="sea:q8", quantize="q4_0")
+    finally:
+        for name in ("sea:q8", "sea:whole"):
+            client.delete(name)
 
 
 def test_pull_of_what_is_here_succeeds(client: ollama.Client) -> None:

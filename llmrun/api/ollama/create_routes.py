@@ -45,7 +45,8 @@ def ollama_create_routes(service: Service, in_flight: InFlight) -> APIRouter:
     async def create(request: Request) -> Response:
         """Make a model of another one, of an uploaded file, or of a Modelfile."""
         body = CreateBody.parse(await read_object(request, from_curl=True))
-        progress = service.create(body.named, to_modelfile(body, await blob_of(body)))
+        modelfile = to_modelfile(body, await blob_of(body))
+        progress = service.create(body.named, modelfile, body.quantize or None)
         if body.stream is not False:
             stream = ProgressLines(progress, READING)
             return LineStream(in_flight, stream.lines(), stream.ping)

@@ -65,7 +65,10 @@ class CreateBody(Named):
     license: Annotated[str | list[str] | None, Field(description="a text or several")] = None
     stream: Annotated[bool | None, Field(description="lines of progress; on unless false")] = None
     adapters: Annotated[object, Refused("an adapter", unless=({},))] = None
-    quantize: Annotated[object, Refused("another quantisation", unless=("",))] = None
+    quantize: Annotated[
+        str | None,
+        Field(description="a number type for its weights: `q8_0`, `q4_K_M`, …; not from a smaller one"),
+    ] = None
     path: Annotated[object, Refused("a Modelfile on the daemon's disk")] = None
 
     @model_validator(mode="after")

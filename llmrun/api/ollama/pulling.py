@@ -24,7 +24,8 @@ def status(progress: PullProgress) -> Json:
         return {"status": progress.text}
     if progress.step == "verify":
         return {"status": "verifying sha256 digest"}
-    moving: Json = {"status": f"pulling {progress.text}", "digest": f"file:{progress.text}"}
+    does = "quantizing" if progress.step == "quantize" else "pulling"
+    moving: Json = {"status": f"{does} {progress.text}", "digest": f"file:{progress.text}"}
     if progress.total is not None:
         moving["total"] = progress.total
     return {**moving, "completed": progress.completed}

@@ -77,7 +77,7 @@ def test_what_cannot_be_made_is_named(fields: dict[str, Any], field: str) -> Non
     assert (error.kind, error.field) == (INVALID_REQUEST, field)
 
 
-@pytest.mark.parametrize("field", ["adapters", "quantize", "path"])
+@pytest.mark.parametrize("field", ["adapters", "path"])
 def test_fields_not_built_are_refused_by_name(field: str) -> None:
     error = refused(**{"from": "a", field: {"x": "y"}})
     assert (error.kind, error.field) == (UNSUPPORTED_FIELD, field)

@@ -362,6 +362,13 @@ def test_create_streams_its_progress(http: TestClient, service: ScriptedService)
     assert whole.json() == {"status": "success"}
 
 
+def test_create_with_another_number_type_asks_for_it(http: TestClient, service: ScriptedService) -> None:
+    for kind in ("q8_0", ""):
+        asked = {"model": "mine", "from": MODEL, "quantize": kind, "stream": False}
+        assert http.post("/api/create", json=asked).status_code == 200
+    assert service.kinds == ["q8_0", None]
+
+
 def test_create_of_a_blob_uses_its_file(http: TestClient, service: ScriptedService) -> None:
     digest = f"sha256:{'0' * 64}"
     asked = {"model": "mine", "files": {"x.gguf": digest}, "stream": False}
