@@ -18,7 +18,11 @@ from llmrun.engine.engine import Emit
 from llmrun.errors import MODEL_LOAD, LlmrunError
 from llmrun.llama import Batch, Context, ContextSettings, DecodeStatus, Model, devices, guide_tokenizer
 from llmrun.runner.frames import Load, ModelInfo
-from llmrun.runner.sizing import BATCH, Machine, kv_bytes_per_token, sizes
+from llmrun.runner.sizing import sizes
+from llmrun.store.anatomy import anatomy
+from llmrun.store.gguf import read_header
+from llmrun.store.plan import BATCH
+from llmrun.store.quants import shard_siblings
 
 
 @dataclass(frozen=True)
@@ -32,23 +36,10 @@ class Loaded:
     info: ModelInfo
 
 
-def _machine() -> Machine:
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    physical = psutil.cpu_count(logical=False) or cores
-    return Machine(memory=psutil.virtual_memory().available, cores=min(cores, physical))
-
-
-def _kv_width(model: Model) -> int:
-    architecture = model.metadata("general.architecture") or ""
-
-    def number(key: str) -> int | None:
-        text = model.metadata(f"{architecture}.{key}")
-        return int(text) if text and text.isdigit() else None
-
-    embd = number("embedding_length") or 0
-    heads = number("attention.head_count") or 1
-    kv_heads = number("attention.head_count_kv") or heads
-    return kv_heads * (number("attention.key_length") or embd // heads) or embd
+def _cores() -> int:
+    """Cores that this process may use; two threads of one core do not compute twice as fast."""
+    usable = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return min(usable, psutil.cpu_count(logical=False) or usable)
 
 
 def load(spec: Load, emit: Emit, on_progress: Callable[[float], None]) -> Loaded:
@@ -56,27 +47,27 @@ def load(spec: Load, emit: Emit, on_progress: Callable[[float], None]) -> Loaded
 
     Raises MODEL_LOAD or NO_MEMORY.
     """
-    model = Model(Path(spec.path), gpu_layers=spec.gpu_layers, on_progress=on_progress)
+    path = Path(spec.path)
+    model = Model(path, gpu_layers=spec.gpu_layers, on_progress=on_progress)
     try:
-        return _prepare(spec, model, emit)
+        return _prepare(spec, path, model, emit)
     except BaseException:
         model.close()
         raise
 
 
-def _prepare(spec: Load, model: Model, emit: Emit) -> Loaded:
+def _prepare(spec: Load, path: Path, model: Model, emit: Emit) -> Loaded:
     if reason := model.unservable:
         raise LlmrunError(MODEL_LOAD, f"{spec.name} {reason}", hint="use a decoder-only chat model")
-    token_bytes = kv_bytes_per_token(model.layers, _kv_width(model), spec.kv_type)
+    shards = [path.with_name(name) for name in shard_siblings(path.name)]
+    shape = anatomy([read_header(shard) for shard in shards])
     chosen = sizes(
-        machine=_machine(),
-        weights=model.size,
+        spec,
+        shape,
         ctx_train=model.ctx_train,
-        token_bytes=token_bytes,
         trimmable=model.trimmable,
-        ctx=spec.ctx,
-        parallel=spec.parallel,
-        threads=spec.threads,
+        memory=psutil.virtual_memory().available,
+        cores=_cores(),
     )
     context = Context(
         model,
@@ -105,7 +96,7 @@ def _prepare(spec: Load, model: Model, emit: Emit) -> Loaded:
             vocab=model.vocab.size,
             params=model.parameters,
             size=model.size,
-            kv_bytes=int(token_bytes * context.ctx),
+            kv_bytes=shape.kv_bytes(context.ctx, spec.kv_type),
             device=_device_name(),
             description=model.description,
             has_template=template is not None,

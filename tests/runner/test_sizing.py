@@ -1,40 +1,47 @@
 from __future__ import annotations
 
-from llmrun.runner.sizing import LEAST_CTX, Machine, Sizes, kv_bytes_per_token, sizes
+from llmrun.runner.frames import Load
+from llmrun.runner.sizing import Sizes, sizes
+from llmrun.store.anatomy import CELLS, Anatomy, Layer
+from llmrun.store.ggml import TENSOR_TYPES
+from llmrun.store.gguf import Tensor
+
+F32 = next(kind for kind in TENSOR_TYPES.values() if kind.name == "F32")
 
 
-def _sizes(**changed: object) -> Sizes:
-    given: dict[str, object] = {
-        "machine": Machine(memory=10_000_000, cores=4),
-        "weights": 2_000_000,
-        "ctx_train": 8192,
-        "token_bytes": 1000.0,
-        "trimmable": True,
-        "ctx": None,
-        "parallel": None,
-        "threads": None,
-        **changed,
-    }
-    return sizes(**given)  # type: ignore[arg-type]
+def _model(weights: int = 2_000_000, layers: int = 5, kv: int = 50) -> Anatomy:
+    """Weights of `weights` bytes; each token's KV takes 2 × 2 × layers × kv bytes at f16."""
+    tensor = Tensor("w", (weights // 4,), F32, 0, weights)
+    return Anatomy((Layer(0, kv, kv, 0),) * layers, (tensor,), weights, vocab=1, embd=1, ff=1)
 
 
-def test_kv_bytes_of_smollm2_are_those_llama_cpp_allocates() -> None:
-    # 30 layers, 3 KV heads of 64: llama.cpp reports 45 MiB for 2,048 cells
-    assert kv_bytes_per_token(30, 3 * 64, "f16") * 2048 == 45 * 1024**2
+def _sizes(
+    model: Anatomy | None = None, *, ctx_train: int = 8192, trimmable: bool = True, **load: object
+) -> Sizes:
+    spec = Load(name="m", path="/m.gguf", **load)  # type: ignore[arg-type]
+    return sizes(
+        spec, model or _model(), ctx_train=ctx_train, trimmable=trimmable, memory=10_000_000, cores=4
+    )
 
 
 def test_sizes_automatic_context_is_capped_by_memory() -> None:
     assert _sizes().ctx == 4000
+    assert _sizes(kv_type="f32").ctx == 2000
     assert _sizes(ctx_train=512).ctx == 512
 
 
 def test_sizes_without_memory_left_still_offers_the_least() -> None:
-    assert _sizes(weights=20_000_000).ctx == LEAST_CTX
+    assert _sizes(_model(weights=20_000_000)).ctx == CELLS
+
+
+def test_sizes_of_a_model_without_kv_are_its_own_context() -> None:
+    assert _sizes(_model(kv=0)).ctx == 8192
 
 
 def test_sizes_given_values_win() -> None:
     chosen = _sizes(ctx=100_000, parallel=3, threads=1)
     assert (chosen.ctx, chosen.parallel, chosen.threads) == (100_000, 3, 1)
+    assert _sizes().threads == 4
 
 
 def test_sizes_recurrent_model_keeps_few_states() -> None:
