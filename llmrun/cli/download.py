@@ -37,7 +37,7 @@ def pull(
     out: Output, store: Store, reference: str, *, quant: str | None = None, limit_rate: int | None = None
 ) -> StoredModel:
     """Fetch `reference` and tell of it on stderr. What an interrupted pull fetched is kept."""
-    with reporter(out) as report:
+    with reporter(out) as report, _parting(out):
         model = store.pull(reference, quant=quant, limit_rate=limit_rate, on_progress=report)
     out.note(f"{model.name}: {human(model.size)}, {model.quant}, from {model.source}")
     return model
@@ -62,6 +62,16 @@ def show_preview(out: Output, preview: Preview, memory: Mapping[str, Any]) -> No
     pairs.append(("disk", f"{human(preview.free)} free{room}"))
     pairs.append(("memory", memory_line(memory)))
     out.fields(pairs)
+
+
+@contextmanager
+def _parting(out: Output) -> Iterator[None]:
+    """Say on Ctrl-C that nothing is lost."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        out.note("stopped; what came is kept, and the same command goes on from there")
+        raise
 
 
 @contextmanager

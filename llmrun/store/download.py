@@ -84,7 +84,9 @@ class _Download:
             return []
         if damaged := self.part.damaged():
             return [(extent.start, extent.end) for extent in damaged]
-        sums = self.wanted.sums() if self.wanted.sha256 and self.wanted.sums else ()
+        if not (self.wanted.sha256 and self.wanted.sums):
+            return []
+        sums = self.wanted.sums(self.wanted.sha256, self.part.size)
         return [(s.start, s.end) for s in sums if self.part.range_digest(s.start, s.end) != s.sha256]
 
     def _compare(self) -> str:

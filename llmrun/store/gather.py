@@ -97,10 +97,10 @@ class Gather:
             for manifest in self.shelf.manifests.all():
                 has = [entry.sha256 for entry in manifest.files]
                 if self.pinned.sha256:
-                    same = has[0] == self.pinned.sha256 and len(has) == len(wanted)
+                    same = has[0] == self.pinned.sha256
                 else:
                     same = has == wanted if all(wanted) else manifest.source == offer.source
-                if same and self.shelf.whole(manifest):
+                if same and len(has) == len(wanted) and self.shelf.whole(manifest):
                     return register(Gathered(manifest.files, manifest.facts))
         return None
 

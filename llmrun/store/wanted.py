@@ -20,12 +20,12 @@ class RangeSum:
 @dataclass(frozen=True)
 class Wanted:
     """`size` and `sha256` are what the source promised, None where it promised nothing. `denied` says what
-    to do when the server refuses access. `sums` asks the source for the sums of ranges, and gives none where
-    it has none; it is called only where the whole is wrong."""
+    to do when the server refuses access. `sums` asks the source for the sums of ranges of the file with that
+    SHA-256 and size, and gives none where it has none; it is called only where the whole is wrong."""
 
     url: str
     size: int | None = None
     sha256: str | None = None
     headers: Mapping[str, str] = field(default_factory=dict)
     denied: str = DENIED
-    sums: Callable[[], tuple[RangeSum, ...]] | None = None
+    sums: Callable[[str, int], tuple[RangeSum, ...]] | None = None

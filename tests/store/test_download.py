@@ -245,7 +245,7 @@ def test_download_source_that_knows_sums_of_ranges_costs_one_range(host: Host, f
         for at in range(0, len(BODY), size)
     ]
     folder.mkdir()
-    wanted = Wanted(host.url(PATH), len(BODY), sha256(BODY), sums=lambda: tuple(sums))
+    wanted = Wanted(host.url(PATH), len(BODY), sha256(BODY), sums=lambda *_: tuple(sums))
     download(wanted, folder / "x.gguf", Meter(None))
     assert (folder / "x.gguf").read_bytes() == BODY
     assert host.sent(PATH) - len(BODY) <= 500_000 + 2 * SMALL_BLOCK  # the blocks that the range touches

@@ -125,8 +125,7 @@ def offer(reference: OllamaRef) -> Offer:
     layers = source.manifest().layers
     files = _files(source, layers)
     terms, problem = terms_of(source, layers)
-    sha256, size = files[0].sha256 or "", files[0].size or 0
-    pattern = Wanted("", denied=_DENIED, sums=lambda: source.sums(sha256, size))
+    pattern = Wanted("", denied=_DENIED, sums=source.sums)
     return Offer(
         source=str(reference),
         files=files,

@@ -1,4 +1,4 @@
-"""What the hubs have in common: a listing of files in, the `Offer` of one model in it out. Pure."""
+"""What the hubs have in common: a listing of files in, the `Offer` of one model in it out. Asks no hub."""
 
 from __future__ import annotations
 

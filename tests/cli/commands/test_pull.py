@@ -85,6 +85,7 @@ def test_pull_interrupted_says_nothing_it_should_not_and_goes_on_later(
     _, rest = child.communicate(timeout=20)
     assert child.returncode == 130
     assert b"Traceback" not in rest
+    assert b"what came is kept" in rest
     assert shell.run("list", "--json").out.strip() == "[]"
     before = host.sent("/M-Q4_0.gguf")
     assert shell.run("pull", url).code == 0

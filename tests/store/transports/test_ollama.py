@@ -88,6 +88,21 @@ def test_pull_damaged_blob_costs_the_part_whose_sum_is_wrong(host: Host, store: 
     assert host.sent(blob) == len(model) + BLOCK
 
 
+def test_pull_damaged_projector_is_mended_by_its_own_sums(
+    host: Host, store: Store, model: bytes, tmp_path: Path
+) -> None:
+    projector = gguf_bytes(tmp_path, architecture="clip", size=4 << 20)
+    host.put_ollama("library/tiny", "1b", {"model": model, "projector": projector}, sums=BLOCK)
+    blob = f"/v2/library/tiny/blobs/sha256:{sha256(projector)}"
+    damaged = bytearray(projector)
+    damaged[2_000_000] ^= 1
+    host.faults[blob].append(Fault(body=bytes(damaged)))
+    found = store.pull(reference(host)).projector
+    assert found
+    assert found.read_bytes() == projector
+    assert host.sent(blob) == len(projector) + BLOCK
+
+
 @pytest.mark.parametrize(
     "digest",
     [
