@@ -252,8 +252,7 @@ class Engine:
 
     def _end(self, job: Job, sequence: Sequence) -> None:
         self._release(sequence)
-        job.open_answers -= 1
-        if not job.open_answers:
+        if job.ended:
             del self._jobs[job.request.id]
             self._say(job, Finished(job.usage(), job.timings(self._clock())))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from llmrun.engine.request import EngineRequest
-from llmrun.engine.sequence import Sequence
+from llmrun.engine.sequence import Sequence, State
 from llmrun.types import Timings, Usage
 
 
@@ -18,11 +18,14 @@ class Job:
     started: float | None = None
     first_token: float | None = None
     last_token: float | None = None
-    open_answers: int = field(init=False)
 
     def __post_init__(self) -> None:
         self.sequences = [Sequence(self.request, index) for index in range(self.request.n)]
-        self.open_answers = self.request.n
+
+    @property
+    def ended(self) -> bool:
+        """Whether every answer is complete."""
+        return all(sequence.state is State.ENDED for sequence in self.sequences)
 
     def sampled(self, now: float) -> None:
         """A token was sampled for one of the answers."""

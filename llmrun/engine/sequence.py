@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import enum
-from typing import Protocol
 
 import numpy as np
 
@@ -21,10 +20,6 @@ class State(enum.Enum):
     RUNNING = "running"
     SWAPPED = "swapped"
     ENDED = "ended"
-
-
-class Closable(Protocol):
-    def close(self) -> None: ...
 
 
 class Sequence:

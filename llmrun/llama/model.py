@@ -78,10 +78,6 @@ class Model:
         return int(lib.llama_model_n_ctx_train(self.pointer))
 
     @functools.cached_property
-    def layers(self) -> int:
-        return int(lib.llama_model_n_layer(self.pointer))
-
-    @functools.cached_property
     def parameters(self) -> int:
         return int(lib.llama_model_n_params(self.pointer))
 
