@@ -114,9 +114,3 @@ class Model:
     def trimmable(self) -> bool:
         """Whether its memory of a sequence can be cut at any token (recurrent state cannot)."""
         return not (lib.llama_model_is_recurrent(self.pointer) or lib.llama_model_is_hybrid(self.pointer))
-
-    def metadata(self, key: str) -> str | None:
-        """A GGUF metadata value as text; None where the key is absent (or an array)."""
-        buffer = ctypes.create_string_buffer(256)
-        count = lib.llama_model_meta_val_str(self.pointer, key.encode(), buffer, len(buffer))
-        return buffer.value.decode("utf-8", "replace") if count >= 0 else None
