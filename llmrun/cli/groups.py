@@ -32,6 +32,7 @@ SECTIONS: dict[str, dict[str, str]] = {
     "Help": {"doctor": "doctor", "config": "config", "template": "template", "uninstall": "uninstall"},
 }
 ALIASES = {"ls": "list"}
+EVERYWHERE = ("debug", "quiet")  # the names of the flags that every command takes
 _MODULES = {name: module for section in SECTIONS.values() for name, module in section.items()}
 
 
@@ -44,7 +45,17 @@ def load_command(name: str) -> Any:
 
 
 class Group(TyperGroup):
-    """A command with commands, which answers a wrong name in our words."""
+    """A command with commands, which answers a wrong name in our words. Flags for every command are
+    understood before and after a command's name."""
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        command = super().get_command(ctx, cmd_name)
+        return None if command is None else self._with_flags(command)
+
+    def _with_flags(self, command: Any) -> Any:
+        there = {parameter.name for parameter in command.params}
+        command.params += [p for p in self.params if p.name in EVERYWHERE and p.name not in there]
+        return command
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         if args and not args[0].startswith("-") and self.get_command(ctx, args[0]) is None:
@@ -62,12 +73,9 @@ class LazyGroup(Group):
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:  # noqa: ARG002
         try:
-            command = load_command(cmd_name)
+            return self._with_flags(load_command(cmd_name))
         except KeyError:
             return None
-        # --debug and --quiet are understood before and after the command's name.
-        command.params.extend(p for p in self.params if p.name in ("debug", "quiet"))
-        return command
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         for section, rows in self._sections(ctx, formatter.width):

@@ -120,6 +120,11 @@ def test_quiet_leaves_out_notes(stocked: Shell, args: list[str]) -> None:
     assert (done.code, done.out, done.err) == (0, "tiny:1m\n", "")
 
 
+def test_quiet_is_understood_after_a_command_of_a_command(shell: Shell) -> None:
+    done = shell.run("config", "set", "keep_alive", "5s", "--quiet")
+    assert (done.code, done.out, done.err) == (0, "", "")
+
+
 def test_alias_is_the_command(stocked: Shell) -> None:
     assert stocked.run("ls").out == stocked.run("list").out
 

@@ -33,7 +33,9 @@ def run(
     stop: Annotated[
         list[str] | None, typer.Option(help="End the answer before this text; repeatable.", metavar="TEXT")
     ] = None,
-    ctx: Annotated[int | None, typer.Option(help="Context the model is loaded with, in tokens.")] = None,
+    ctx: Annotated[
+        int | None, typer.Option(help="Context, in tokens. For a longer one the model is loaded anew.")
+    ] = None,
     option: OptionPairs = None,
     file: Annotated[
         list[str] | None, typer.Option(help="A text file put after the prompt; repeatable.", metavar="FILE")
