@@ -19,7 +19,9 @@ SECONDS = 0.9
 # Up to here a fault is found within milliseconds, whatever the schema says.
 _FEW_VALUES = 2000
 _FEW_PATTERNS = 5
-_MATCHING = ("pattern", "format", "multipleOf", "patternProperties")
+_MATCHING = ("pattern", "format", "multipleOf")
+_COMBINING = frozenset({"anyOf", "oneOf", "$ref"})
+_APART = frozenset({"$defs", "definitions", "title", "description", "default", "discriminator", "$schema"})
 
 
 def fault_of(text: str, schema: Schema) -> SchemaFault | None:
@@ -43,14 +45,19 @@ def fault_of(text: str, schema: Schema) -> SchemaFault | None:
 
 
 def _is_light(schema: Schema) -> bool:
+    if json_schema.count_values(schema) > _FEW_VALUES:
+        return False
     parts = [part for _, part in json_schema.parts(schema)]
-    patterns = sum(
-        len(value) if isinstance(value := part[keyword], dict) else 1
-        for part in parts
-        for keyword in _MATCHING
-        if keyword in part
-    )
-    return patterns <= _FEW_PATTERNS and json_schema.count_values(schema) <= _FEW_VALUES
+    if not any(map(_intersects, parts)):
+        return True
+    return sum(keyword in part for part in parts for keyword in _MATCHING) <= _FEW_PATTERNS
+
+
+def _intersects(part: Schema) -> bool:
+    """Whether one value has to satisfy more than one part of the schema."""
+    if "allOf" in part or len(part.get("patternProperties", ())) > _FEW_PATTERNS:
+        return True
+    return not _COMBINING.isdisjoint(part) and len(part.keys() - _APART) > 1
 
 
 def main() -> None:

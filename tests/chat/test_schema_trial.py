@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from llmrun.chat import schema_trial
 from llmrun.chat.json_schema import SchemaFault, parse
 from llmrun.chat.schema_trial import SECONDS, fault_of
 
@@ -19,23 +20,54 @@ def _intersection(count: int) -> dict[str, Any]:
     return {"allOf": [{"type": "string", "pattern": f"(.*{i}.*){{10}}"} for i in range(count)]}
 
 
-def test_fault_of_exploding_patterns_ends_in_bounded_time() -> None:
+def _chain(count: int) -> dict[str, Any]:
+    """The same intersection by references."""
+    defs = {
+        f"d{i}": {"type": "string", "pattern": f"(.*{i}.*){{10}}", "$ref": f"#/$defs/d{i + 1}"}
+        for i in range(count)
+    }
+    return {"$ref": "#/$defs/d0", "$defs": {**defs, f"d{count}": {"type": "string"}}}
+
+
+def _nest(count: int) -> dict[str, Any]:
+    """The same by choices of one."""
+    schema: dict[str, Any] = {"type": "string"}
+    for i in range(count):
+        schema = {"type": "string", "pattern": f"(.*{i}.*){{10}}", "anyOf": [schema]}
+    return schema
+
+
+@pytest.mark.parametrize("schema", [_intersection(40), _chain(30), _nest(30)])
+def test_fault_of_exploding_patterns_ends_in_bounded_time(schema: dict[str, Any]) -> None:
     began = time.monotonic()
-    fault = _fault(_intersection(40))
+    fault = _fault(schema)
     assert time.monotonic() - began < SECONDS + 1
     assert fault is not None
     assert "too long" in fault.what
 
 
-def test_fault_of_a_heavy_schema_is_the_same_as_of_a_light_one() -> None:
-    many = {f"p{i}": {"type": "string", "format": "date"} for i in range(20)}
+def test_fault_of_a_heavy_schema_is_found_in_its_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    many: dict[str, Any] = {f"p{i}": {"allOf": [{"type": "string", "format": "date"}]} for i in range(20)}
+    monkeypatch.setattr(schema_trial, "SECONDS", 30)  # however busy the machine is
+    monkeypatch.setattr(schema_trial.json_schema, "locate", None)  # of this process
     assert _fault({"properties": many}) is None
     fault = _fault({"properties": {**many, "x": {"type": "string", "format": "zzz"}}})
     assert fault is not None
     assert (fault.pointer, fault.keyword) == ("#/properties/x", "format")
 
 
-@pytest.mark.parametrize("schema", [{"type": "object"}, {"enum": ["a"] * 100}])
+_DATE = {"type": "string", "format": "date"}
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"type": "object"},
+        {"enum": ["a"] * 100},
+        {"properties": {f"p{i}": _DATE for i in range(50)}},
+        {"properties": {"a": {"anyOf": [_DATE] * 9, "title": "A"}}, "$defs": {"d": {"$ref": "#"}}},
+    ],
+)
 def test_fault_of_a_light_schema_starts_no_process(
     schema: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:

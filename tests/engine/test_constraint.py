@@ -17,7 +17,7 @@ from llmrun.llama import Model
 from llmrun.types import Failed, OutputFormat, SamplingParams, Text
 from tests.support.events import joined_text
 from tests.support.formats import EMOJI, Unforced, schema_format, schemas
-from tests.support.models import Running, running
+from tests.support.models import GREEDY, Running, running
 
 PROMPT = [30, 31, 32]
 SHARED = settings(
@@ -66,10 +66,13 @@ def test_answers_validate_against_any_schema(
     assert said == said.strip()
 
 
-@SHARED
-@given(schema=schemas, seed=st.integers(0, 99), n=st.integers(1, 3))
+PENALISED = SamplingParams(temperature=0, repeat_penalty=1.4, frequency_penalty=0.3)
+
+
+@settings(SHARED, max_examples=60)
+@given(schema=schemas, params=st.sampled_from([GREEDY, PENALISED]), n=st.integers(1, 3))
 def test_greedy_text_is_the_same_without_forced_tokens(
-    work: Running, grammars: Grammars, schema: dict[str, object], seed: int, n: int
+    work: Running, grammars: Grammars, schema: dict[str, object], params: SamplingParams, n: int
 ) -> None:
     try:
         forced = _start(grammars, schema_format(schema), n)
@@ -78,7 +81,7 @@ def test_greedy_text_is_the_same_without_forced_tokens(
     stepwise = tuple(map(Unforced, _start(grammars, schema_format(schema), n)))
     requests = []
     for constraints in (forced, stepwise):
-        requests.append(work.submit(PROMPT, seed=seed, n=n, max_tokens=450, constraints=constraints))
+        requests.append(work.submit(PROMPT, params=params, n=n, max_tokens=450, constraints=constraints))
         work.wait()
     for index in range(n):
         one, other = (joined_text(work.events[request], index) for request in requests)
@@ -244,6 +247,19 @@ def test_cancelled_midway_ends_once(work: Running, grammars: Grammars) -> None:
     last = work.events[request][-1]
     assert isinstance(last, Failed)
     assert last.error.code == "cancelled"
+
+
+def test_grammar_past_a_limit_midway_fails_its_request_alone(work: Running, grammars: Grammars) -> None:
+    many = {"type": "object", "properties": {f"p{i}": {"type": "null"} for i in range(800)}}
+    constraints = _start(grammars, schema_format({**many, "additionalProperties": False}), 2)
+    failing = work.submit(PROMPT, n=2, max_tokens=450, constraints=constraints)
+    other = work.submit([*PROMPT, 33], max_tokens=12)
+    work.wait(2)
+    last = work.events[failing][-1]
+    assert isinstance(last, Failed)
+    assert (last.error.code, "too complex" in last.error.message) == ("invalid_request", True)
+    assert sum(isinstance(event, Failed) for event in work.events[failing]) == 1
+    assert work.finished(other).usage.completion == 12
 
 
 def test_start_grammar_that_does_not_compile_says_why(grammars: Grammars) -> None:
