@@ -30,7 +30,7 @@ from llmrun.store.hardware import Machine
 from llmrun.store.kernels import repacks
 
 BATCH = 512
-SEQUENCES = 32  # that may hold cells: 8 running, 24 kept for later prompts
+SEQUENCES = 16  # states that a recurrent model keeps: 8 running, as many for later prompts
 ANSWERING = 8  # rows of logits in one step
 PROCESS = 55 << 20
 PER_TOKEN_OF_VOCABULARY = 450

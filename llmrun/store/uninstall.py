@@ -15,7 +15,7 @@ from llmrun.config import Paths
 from llmrun.store.housekeeping import disk_size
 
 _IN_MODELS = ("files", "partial", "blobs", "manifests", "locks")
-_IN_STATE = ("daemon.lock", "daemon.json", "start.lock", "chat_history", "keys.json")
+_IN_STATE = ("daemon.lock", "daemon.json", "start.lock", "chat_history")
 _IN_LOGS = "daemon.log*"
 _IN_CONFIG = "config.toml"
 # Where `llmrun --install-completion` puts its scripts (Typer's places).
