@@ -159,7 +159,7 @@ def parse_setting(name: str, text: str, where: str) -> Any:
         return meta["parse"](text)
     except ValueError:
         raise LlmrunError(
-            CONFIG, f"{where} is {text!r}, which is not {meta['form']}", hint="mend the value or remove it"
+            CONFIG, f"{where} is {text!r}, but is written as {meta['form']}", hint="mend it or remove it"
         ) from None
 
 
