@@ -23,7 +23,7 @@ from tests.store.models import gguf_bytes
 from tests.store.server import Host
 
 HANDS = 3
-DEATHS = 6
+DEATHS = 5
 
 HAND = """
 import random, sys
