@@ -18,6 +18,7 @@ INT32 = 2**31 - 1
 MAX_CHOICES = 128
 MAX_PROMPTS = 2048
 MAX_STOPS = 64
+MAX_MESSAGES = 10_000  # checking one costs tens of microseconds, in which nobody else is heard
 MAX_DEPTH = 32
 
 TokenId = Annotated[int, Field(ge=0, le=INT32)]
@@ -180,7 +181,8 @@ class ChatMessage(Body):
 
 class ChatBody(Sampling):
     messages: Annotated[
-        list[ChatMessage], Field(min_length=1, description="the last one is not the assistant's")
+        list[ChatMessage],
+        Field(min_length=1, max_length=MAX_MESSAGES, description="the last one is not the assistant's"),
     ]
     max_completion_tokens: Annotated[
         int | None, Field(ge=1, le=INT32, description="default: until the model ends or the context is full")

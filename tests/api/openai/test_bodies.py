@@ -260,3 +260,11 @@ def test_completion_body_any_prompt_is_prompts_or_an_error_that_names_it(prompt:
         prompts = CompletionBody.parse(completion(prompt=prompt)).prompt
         assert prompts
         assert all(isinstance(p, str) or (p and all(type(t) is int for t in p)) for p in prompts)
+
+
+def test_chat_more_messages_than_can_be_checked_in_a_moment_are_refused() -> None:
+    messages = [{"role": "user", "content": "x"}] * 10_001
+    with pytest.raises(LlmrunError, match="messages should have at most 10000 items") as failure:
+        ChatBody.parse({"model": "m", "messages": messages})
+    assert failure.value.kind is INVALID_REQUEST
+    assert ChatBody.parse({"model": "m", "messages": messages[1:]})
