@@ -25,7 +25,9 @@ class Kind:
 USAGE = Kind("usage", 400, 2)
 INVALID_REQUEST = Kind("invalid_request", 400, 2)
 UNSUPPORTED_FIELD = Kind("unsupported_field", 400, 2, "leave the field out")
-CONTEXT_LENGTH = Kind("context_length_exceeded", 400, 1, "shorten the prompt, or load the model with more context (--ctx)")
+CONTEXT_LENGTH = Kind(
+    "context_length_exceeded", 400, 1, "shorten the prompt, or load the model with more context (--ctx)"
+)
 TEMPLATE = Kind("template_error", 400, 1)
 NO_TEMPLATE = Kind("no_chat_template", 400, 1, "send a raw prompt (--raw), or give the model a TEMPLATE")
 UNAUTHORIZED = Kind("unauthorized", 401, 1, "set LLMRUN_API_KEY")

@@ -128,7 +128,10 @@ class Engine:
             return
         outputs = self._fill(rows)
         began = self._clock()
-        self._long_prefills = frozenset(r.sequence.request.id for r in rows if r.length >= _LONG_PREFILL)
+        if self._context.model.trimmable:  # what an aborted decode left must be cut away again
+            self._long_prefills = frozenset(
+                row.sequence.request.id for row in rows if row.length >= _LONG_PREFILL
+            )
         status = self._context.decode(self._batch)
         self._long_prefills = frozenset()
         self._context.abort.clear()

@@ -32,8 +32,8 @@ def _check_bindings() -> None:
 _check_bindings()
 
 # Compute threads wait for each other about a thousand times a step. By default they spin for
-# milliseconds, so that one busy neighbour on few cores makes a step ten times as long; spinning for
-# microseconds, then sleeping, costs nothing measurable on a quiet machine. Read when OpenMP loads.
+# milliseconds, so that one busy neighbour on few cores can make a step ten times as long; spinning for
+# microseconds, then sleeping, costs 2 % on a quiet machine (docs/performance.md). Read when OpenMP loads.
 os.environ.setdefault("GOMP_SPINCOUNT", "1000")
 
 import llama_cpp.llama_cpp as lib  # noqa: E402 - only after the check

@@ -67,6 +67,7 @@ def _prepare(spec: Load, path: Path, model: Model, emit: Emit) -> Loaded:
         ctx_train=model.ctx_train,
         trimmable=model.trimmable,
         memory=psutil.virtual_memory().available,
+        gpu_memory=sum(device.memory_free for device in devices() if device.kind == "gpu"),
         cores=_cores(),
     )
     context = Context(

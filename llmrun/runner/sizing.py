@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from llmrun.config import MAX_SEQUENCES
+from llmrun.errors import NO_MEMORY, LlmrunError
 from llmrun.runner.frames import Load
 from llmrun.store.anatomy import CELLS, Anatomy
 from llmrun.store.plan import ANSWERING
@@ -23,11 +24,29 @@ class Sizes:
     threads: int
 
 
-def sizes(spec: Load, model: Anatomy, *, ctx_train: int, trimmable: bool, memory: int, cores: int) -> Sizes:
-    """The sizes in force; those of `spec` win. `memory`: bytes available now; `cores`: that may compute.
+def sizes(
+    spec: Load,
+    model: Anatomy,
+    *,
+    ctx_train: int,
+    trimmable: bool,
+    memory: int,
+    gpu_memory: int,
+    cores: int,
+) -> Sizes:
+    """The sizes in force; those of `spec` win. `memory`, `gpu_memory`: bytes free now; `cores`: that may
+    compute.
 
     An automatic context is the model's own, as far as half of the memory beside the weights holds its KV.
+    One that was asked for is refused with NO_MEMORY where its KV cannot fit: llama.cpp would try.
     """
+    free = memory + gpu_memory
+    if spec.ctx is not None and (needed := model.kv_bytes(spec.ctx, spec.kv_type)) > free:
+        raise LlmrunError(
+            NO_MEMORY,
+            f"a context of {spec.ctx} tokens needs {needed / 1e9:.1f} GB for its KV cache,"
+            f" but {free / 1e9:.1f} GB are free",
+        )
     running = spec.parallel or ANSWERING
     # A recurrent model keeps a whole state per slot, an attention model only an entry in a table.
     retained = 2 * running + 8 if trimmable else running

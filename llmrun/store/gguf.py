@@ -162,7 +162,8 @@ def _worded(name: str, parse: Callable[[], _T]) -> _T:
 def _parse(cursor: Cursor, length: float) -> GGUFHeader:
     magic = cursor.raw(min(4, cursor.size))
     if magic != b"GGUF":
-        raise Bad(f"it starts with {magic!r}, not with b'GGUF'" if magic else "it is empty")
+        begins = magic.decode("ascii", "backslashreplace")
+        raise Bad(f"it begins with {begins!r}, not with 'GGUF'" if magic else "it is empty")
     version = _version(cursor.u32())
     tensor_count, pair_count = cursor.u64(), cursor.u64()
     # The smallest pair is key length, one character, type and one byte; the smallest tensor one number.

@@ -69,8 +69,8 @@ def repacks(tensor: Tensor, features: Collection[str], *, as_output: bool = Fals
 
 
 def trade(label: str, size: int | None, features: Collection[str], on_gpu: bool) -> float:
-    """How a file of quant `label` and `size` bytes weighs speed against quality; the smallest is the best. Its
-    size stands for the time of a token, e to the rise of perplexity for what is lost."""
+    """How a file of quant `label` and `size` bytes weighs speed against quality; the smallest is the best.
+    Its size stands for the time of a token, e to the rise of perplexity for what is lost."""
     quant = label.upper().removeprefix("UD-")
     base = quant.rpartition("_K_")[0] + "_K" if "_K_" in quant else quant.removesuffix("_MOE")
     known = _LOSS.get(quant) or _LOSS.get(f"{base}_M") or _LOSS.get(base)

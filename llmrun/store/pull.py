@@ -78,8 +78,8 @@ class Pull:
         except LlmrunError as error:
             if error.kind is DISK:
                 raise
-            if len(self.recipe.modelfile.sources) > 1:
-                self.meter.note(f"{source} failed: {error.message}")
+            if source != self.recipe.modelfile.sources[-1]:
+                self.meter.note(f"{source} failed ({error.message}); trying the next source")
             return error
 
     def _from(self, source: Reference) -> Manifest:

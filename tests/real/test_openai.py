@@ -80,18 +80,30 @@ def test_eight_parallel_streams_begin_as_each_does_alone(client: openai.OpenAI) 
         for i, animal in enumerate(["cat", "whale", "bee", "fox", "owl", "ant", "shark", "horse"])
     ]
 
-    def tokens(prompt: str) -> list[str]:
+    def answer(prompt: str) -> list[tuple[str, float]]:
+        """Each token and by how much it led the next likeliest, in log probability."""
         stream = client.completions.create(
-            model=DEFAULT_MODEL, prompt=prompt, max_tokens=32, temperature=0, stream=True, logprobs=0
+            model=DEFAULT_MODEL, prompt=prompt, max_tokens=32, temperature=0, stream=True, logprobs=2
         )
-        logprobs = [chunk.choices[0].logprobs for chunk in stream]
-        return [token for entry in logprobs if entry for token in entry.tokens or []]
+        entries = [chunk.choices[0].logprobs for chunk in stream]
+        steps = [
+            step for e in entries if e for step in zip(e.tokens or [], e.top_logprobs or [], strict=True)
+        ]
+        return [
+            (token, abs(first - second)) for token, (first, second) in ((t, top.values()) for t, top in steps)
+        ]
 
-    alone = [tokens(prompt) for prompt in prompts]
+    alone = [answer(prompt) for prompt in prompts]
     with ThreadPoolExecutor(8) as pool:
-        together = list(pool.map(tokens, prompts))
-    assert all(together)
-    assert [each[:16] for each in together] == [each[:16] for each in alone]
+        together = list(pool.map(answer, prompts))
+    for expected, got in zip(alone, together, strict=True):
+        for (wanted, lead), (token, _) in zip(expected[:16], got, strict=False):
+            if token != wanted:
+                # Sums are rounded otherwise in a batch of another shape: that may turn a near tie, no more.
+                assert lead < 0.1, (wanted, token, lead)
+                break
+        else:
+            assert len(got) >= min(16, len(expected))
 
 
 def test_n_and_stop_and_limit_are_kept_exactly(client: openai.OpenAI) -> None:

@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+import pytest
+
+from llmrun.errors import LlmrunError
 from llmrun.runner.frames import Load
 from llmrun.runner.sizing import Sizes, sizes
 from llmrun.store.anatomy import CELLS, Anatomy, Layer
@@ -20,7 +23,13 @@ def _sizes(
 ) -> Sizes:
     spec = Load(name="m", path="/m.gguf", **load)  # type: ignore[arg-type]
     return sizes(
-        spec, model or _model(), ctx_train=ctx_train, trimmable=trimmable, memory=10_000_000, cores=4
+        spec,
+        model or _model(),
+        ctx_train=ctx_train,
+        trimmable=trimmable,
+        memory=10_000_000,
+        gpu_memory=0,
+        cores=4,
     )
 
 
@@ -39,9 +48,15 @@ def test_sizes_of_a_model_without_kv_are_its_own_context() -> None:
 
 
 def test_sizes_given_values_win() -> None:
-    chosen = _sizes(ctx=100_000, parallel=3, threads=1)
-    assert (chosen.ctx, chosen.parallel, chosen.threads) == (100_000, 3, 1)
+    chosen = _sizes(ctx=9_999, parallel=3, threads=1)
+    assert (chosen.ctx, chosen.parallel, chosen.threads) == (9_999, 3, 1)
     assert _sizes().threads == 4
+
+
+def test_sizes_context_that_cannot_fit_is_refused_with_both_numbers() -> None:
+    with pytest.raises(LlmrunError, match=r"20000000 tokens needs 20\.0 GB .* 0\.0 GB are free") as refusal:
+        _sizes(ctx=20_000_000)
+    assert refusal.value.kind.exit == 4
 
 
 def test_sizes_recurrent_model_keeps_few_states() -> None:

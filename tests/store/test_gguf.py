@@ -126,8 +126,8 @@ def test_read_header_version_2_and_3_are_read(tmp_path: Path, version: int) -> N
     [
         (b"", "empty"),
         (b"GGUF", "ends in the middle"),
-        (b"GGU", "starts with b'GGU'"),
-        (b"<!DOCTYPE html>", "starts with b'<!DO'"),
+        (b"GGU", "begins with 'GGU'"),
+        (b"<!DOCTYPE html>", "begins with '<!DO'"),
         (header(version=1), "version 1"),
         (header(version=4), "version 4"),
         (b"GGUF" + struct.pack(">I", 3) + bytes(16), "big-endian"),

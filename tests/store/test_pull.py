@@ -219,8 +219,9 @@ def test_pull_failed_sources_give_way_with_a_note_each(
     found = pull("tiny:1")
     assert found.source == "pypi://tiny-model==1.0"
     assert found.path.read_bytes() == model
-    assert f"hf.co/{REPO}/Tiny-Q8_0.gguf failed: the Hub shows no repository {REPO}" in notes[0]
-    assert any(note.startswith(f"{sources.url('/host/tiny.gguf')} failed: ") for note in notes)
+    assert f"hf.co/{REPO}/Tiny-Q8_0.gguf failed (the Hub shows no repository {REPO}" in notes[0]
+    assert notes[0].endswith("trying the next source")
+    assert any(note.startswith(f"{sources.url('/host/tiny.gguf')} failed (") for note in notes)
     assert left_over(paths) == []
     for kind in ("download", "verify"):
         done = [step.completed for step in progress if step.step == kind]
