@@ -48,8 +48,8 @@ def test_sizes_of_a_model_without_kv_are_its_own_context() -> None:
 
 
 def test_sizes_given_values_win() -> None:
-    chosen = _sizes(ctx=9_999, parallel=3, threads=1)
-    assert (chosen.ctx, chosen.parallel, chosen.threads) == (9_999, 3, 1)
+    chosen = _sizes(ctx=9_000, parallel=3, threads=1)
+    assert (chosen.ctx, chosen.parallel, chosen.threads) == (9_000, 3, 1)
     assert _sizes().threads == 4
 
 
