@@ -13,6 +13,7 @@ Anything else is refused, and the error quotes it.
 
 from __future__ import annotations
 
+import os.path
 import re
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,6 +23,7 @@ from urllib.parse import urlsplit
 from llmrun.errors import INVALID_REQUEST, LlmrunError
 
 MAX_NAME = 128
+_MAX_PART = 255  # bytes: what every file system in use takes
 _NAME = re.compile(r"([a-z0-9][a-z0-9._-]*(?:/[a-z0-9][a-z0-9._-]*)*)(?::([A-Za-z0-9._-]+))?")
 _REPO = r"[A-Za-z0-9][A-Za-z0-9._-]{0,95}/[A-Za-z0-9][A-Za-z0-9._-]{0,95}"
 _HUB = re.compile(rf"({_REPO})(?::([A-Za-z0-9._-]{{1,64}}))?")
@@ -136,7 +138,8 @@ class FileRef:
 
     @property
     def path(self) -> Path:
-        return Path(self.text).expanduser().absolute()
+        # Unlike Path's, this leaves the name of an unknown user as it is: such a file does not exist.
+        return Path(os.path.expanduser(self.text)).absolute()  # noqa: PTH111
 
 
 Reference = NameRef | HubRef | ModelScopeRef | OllamaRef | PypiRef | UrlRef | FileRef
@@ -152,6 +155,8 @@ def parse_reference(text: str) -> Reference:
         if text.startswith(host):
             return _hub(text, text[len(host) :])
     if text.startswith(("./", "../", "/", "~")) or text.lower().endswith(".gguf"):
+        if any(len(part.encode("utf-8", "surrogateescape")) > _MAX_PART for part in text.split("/")):
+            raise _refuse(text, f"a part of a path has at most {_MAX_PART} bytes")
         return FileRef(text)
     if match := _NAME.fullmatch(text):
         if len(text) > MAX_NAME:

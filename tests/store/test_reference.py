@@ -160,3 +160,14 @@ def test_parse_reference_any_text_is_understood_or_refused(text: str) -> None:
         return
     if not isinstance(reference, FileRef | UrlRef):  # these are shown absolute, and without the query
         assert parse_reference(str(reference)) == reference
+
+
+def test_file_of_an_unknown_user_is_a_path_that_is_not_there() -> None:
+    reference = parse_reference("~no-such-user-here/x.gguf")
+    assert isinstance(reference, FileRef)
+    assert not reference.path.exists()
+
+
+def test_file_with_a_part_too_long_for_any_disk_is_refused() -> None:
+    with pytest.raises(LlmrunError, match="at most 255 bytes"):
+        parse_reference("/" + "é" * 128 + "/x.gguf")
