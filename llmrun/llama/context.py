@@ -92,8 +92,10 @@ class Context:
         params.n_threads = settings.threads
         params.n_threads_batch = settings.threads_batch
         params.type_k = params.type_v = _GGML_TYPES[settings.kv_type]
+        # A quantised V cache cannot be read without flash attention. Elsewhere llama.cpp takes it where it
+        # can; its results then do not depend on which cells a sequence got, nor on what else is cached.
         if settings.kv_type not in _UNQUANTISED:
-            params.flash_attn_type = 1  # a quantised V cache cannot be read without flash attention
+            params.flash_attn_type = 1
         params.kv_unified = True
         params.swa_full = True  # sliding-window layers keep all cells: prefixes can be shared and cut
 

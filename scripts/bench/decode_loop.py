@@ -50,7 +50,7 @@ class TimedEngine(Engine):
     clocks: Clocks
 
     def _step(self) -> None:
-        decoding = all(s.pending == 1 for s in self.scheduler.running) and not self.scheduler.waiting
+        decoding = all(s.decoding for s in self.scheduler.running) and not self.scheduler.waiting
         clocks = self.clocks
         clocks.decode = clocks.sample = 0.0
         began = time.perf_counter()
