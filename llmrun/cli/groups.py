@@ -68,10 +68,10 @@ class Group(TyperGroup):
 class LazyGroup(Group):
     """`llmrun`: its commands come from the table above."""
 
-    def list_commands(self, ctx: Any) -> list[str]:  # noqa: ARG002
+    def list_commands(self, ctx: Any) -> list[str]:  # noqa: ARG002 (click passes it)
         return list(_MODULES)
 
-    def get_command(self, ctx: Any, cmd_name: str) -> Any:  # noqa: ARG002
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:  # noqa: ARG002 (click passes it)
         try:
             return self._with_flags(load_command(cmd_name))
         except KeyError:

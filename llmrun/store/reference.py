@@ -139,7 +139,7 @@ class FileRef:
     @property
     def path(self) -> Path:
         # Unlike Path's, this leaves the name of an unknown user as it is: such a file does not exist.
-        return Path(os.path.expanduser(self.text)).absolute()  # noqa: PTH111
+        return Path(os.path.expanduser(self.text)).absolute()  # noqa: PTH111 (see above)
 
 
 Reference = NameRef | HubRef | ModelScopeRef | OllamaRef | PypiRef | UrlRef | FileRef
