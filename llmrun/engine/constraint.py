@@ -3,12 +3,12 @@
 Grammars are llguidance's (https://github.com/guidance-ai/llguidance/blob/main/docs/syntax.md), ready
 made: nothing here knows JSON Schema or any other notation they come from.
 
-Cost of a step's mask and choice, in milliseconds (scripts/bench/structured.py, two cores, others at work;
+Cost of a step's choice among what the mask allows, in milliseconds (scripts/bench/structured.py, two cores;
 llguidance takes another 0.03 to 0.1 for the mask itself):
 
 vocabulary   free   20 tokens allowed   one in 20   nearly all
-    49,152   0.09                0.01        0.03         0.12
-   151,936   0.4                 0.03        0.15         0.6
+    49,152   0.12                0.02        0.03         0.15
+   151,936   0.40                0.03        0.15         0.48
 """
 
 from __future__ import annotations
