@@ -53,7 +53,7 @@ def _show_version(ctx: typer.Context, value: bool) -> None:
 @app.callback(invoke_without_command=True)
 def root(  # the three flags act in their callbacks, so the function has no use for them
     ctx: typer.Context,
-    version: Annotated[  # noqa: ARG001
+    version: Annotated[  # noqa: ARG001 (see above)
         bool,
         typer.Option(
             "--version",
@@ -63,13 +63,13 @@ def root(  # the three flags act in their callbacks, so the function has no use 
             expose_value=False,
         ),
     ] = False,
-    debug: Annotated[  # noqa: ARG001
+    debug: Annotated[  # noqa: ARG001 (see above)
         bool,
         typer.Option(
             "--debug", help="Show the traceback of an error.", callback=_set_debug, expose_value=False
         ),
     ] = False,
-    quiet: Annotated[  # noqa: ARG001
+    quiet: Annotated[  # noqa: ARG001 (see above)
         bool,
         typer.Option("--quiet", help="Results and errors only.", callback=_set_quiet, expose_value=False),
     ] = False,

@@ -93,7 +93,7 @@ def reference(source: str, messages: list[dict[str, Any]], variables: dict[str, 
     given = [{key: value for key, value in message.items() if value is not None} for message in messages]
     try:
         texts, _ = theirs.render_jinja_template([given], chat_template=source, **variables)
-    except Exception:
+    except Exception:  # it raises whatever jinja2 and the template do; ours must refuse then too
         return None
     return str(texts[0])
 

@@ -10,6 +10,7 @@ from typing import Annotated
 
 from pydantic import BeforeValidator, Field
 
+from llmrun.api.options import options_of
 from llmrun.api.schema import Body, Ignored, Refused
 from llmrun.types import Options
 
@@ -95,18 +96,5 @@ class ModelOptions(Body):
         """What is set here, in the daemon's words."""
         # No limit is a limit that the context reaches first: it beats one that the model brings.
         endless = self.num_predict is not None and self.num_predict < 0
-        return Options(
-            temperature=self.temperature,
-            top_k=self.top_k,
-            top_p=self.top_p,
-            min_p=self.min_p,
-            typical_p=self.typical_p,
-            repeat_penalty=self.repeat_penalty,
-            repeat_last_n=self.repeat_last_n,
-            presence_penalty=self.presence_penalty,
-            frequency_penalty=self.frequency_penalty,
-            seed=None if self.seed == -1 else self.seed,
-            max_tokens=INT32 if endless else self.num_predict,
-            stop=tuple(self.stop or ()),
-            ctx=self.num_ctx,
-        )
+        limit = INT32 if endless else self.num_predict
+        return options_of(self, max_tokens=limit, stop=self.stop, ctx=self.num_ctx)

@@ -11,6 +11,7 @@ from typing import Annotated, Literal
 from pydantic import BeforeValidator, Field, PlainValidator, WithJsonSchema, model_validator
 
 from llmrun.api.openai.response_format import ResponseFormat
+from llmrun.api.options import options_of
 from llmrun.api.schema import Body, Ignored, Refused, unsupported, wrong
 from llmrun.types import Options, OutputFormat
 
@@ -99,21 +100,7 @@ class Sampling(Body):
 
     def options(self, max_tokens: int | None) -> Options:
         """What is set here, in the daemon's words; the limit has a name of its own in each route."""
-        return Options(
-            temperature=self.temperature,
-            top_k=self.top_k,
-            top_p=self.top_p,
-            min_p=self.min_p,
-            typical_p=self.typical_p,
-            repeat_penalty=self.repeat_penalty,
-            repeat_last_n=self.repeat_last_n,
-            presence_penalty=self.presence_penalty,
-            frequency_penalty=self.frequency_penalty,
-            seed=None if self.seed == -1 else self.seed,
-            max_tokens=max_tokens,
-            stop=tuple(self.stop or ()),
-            ctx=self.ctx,
-        )
+        return options_of(self, max_tokens=max_tokens, stop=self.stop, ctx=self.ctx)
 
     def output_format(self) -> OutputFormat | None:
         """What the answers must look like; None: free text."""
