@@ -1,0 +1,175 @@
+"""What comes back, in order; every request ends in exactly one Finished or Failed."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import msgspec
+
+FinishReason = Literal["stop", "length", "tool_calls"]
+
+
+class TopLogprob(msgspec.Struct, frozen=True, array_like=True):
+    """A candidate: its id, its raw bytes (a token may hold part of a character), its log probability."""
+
+    id: int
+    raw: bytes
+    logprob: float
+
+
+class TokenLogprob(msgspec.Struct, frozen=True, array_like=True):
+    """A chosen token beside the likeliest ones, from the model's logits before any sampler."""
+
+    id: int
+    raw: bytes
+    logprob: float
+    top: tuple[TopLogprob, ...] = ()
+
+
+class Usage(msgspec.Struct, frozen=True, kw_only=True):
+    """Tokens of one request over all its answers; `cached` counts prompt tokens not computed again."""
+
+    prompt: int
+    completion: int
+    cached: int = 0
+
+
+class Timings(msgspec.Struct, frozen=True, kw_only=True):
+    """Milliseconds. `queue`: until the first prompt token is computed; `prefill`: the prompt;
+    `decode`: first to last token; `ttft`: arrival to first token; `itl`: mean time between tokens;
+    `load`: the part of `queue` until the model was loaded and had room."""
+
+    queue_ms: float
+    prefill_ms: float
+    decode_ms: float
+    ttft_ms: float
+    itl_ms: float
+    load_ms: float = 0.0
+
+
+class ErrorInfo(msgspec.Struct, frozen=True, kw_only=True):
+    """An error as it crosses a process border; `code` is a key of the table in `llmrun.errors`."""
+
+    code: str
+    message: str
+    hint: str = ""
+    field: str | None = None
+    details: dict[str, Any] = {}
+
+
+class Started(msgspec.Struct, frozen=True, tag="started"):
+    """The prompt is tokenised and its answers have sequences; sent once, before any text."""
+
+    prompt_tokens: int
+    seed: int
+
+
+class Progress(msgspec.Struct, frozen=True, tag="progress"):
+    """Prompt tokens computed so far (`cached` of them came from the cache)."""
+
+    processed: int
+    total: int
+    cached: int
+
+
+class Text(msgspec.Struct, frozen=True, tag="text"):
+    """More of answer `index`: valid UTF-8, never part of a stop string. May be empty with logprobs."""
+
+    index: int
+    text: str
+    logprobs: tuple[TokenLogprob, ...] = ()
+
+
+class Reasoning(msgspec.Struct, frozen=True, tag="reasoning"):
+    """More of what answer `index` thinks before it answers; like Text otherwise."""
+
+    index: int
+    text: str
+    logprobs: tuple[TokenLogprob, ...] = ()
+
+
+class CallStarted(msgspec.Struct, frozen=True, tag="call_started"):
+    """Answer `index` makes a tool call, its `call`-th from 0. `id` is unique."""
+
+    index: int
+    call: int
+    id: str
+    name: str
+
+
+class CallArguments(msgspec.Struct, frozen=True, tag="call_arguments"):
+    """More of the JSON text of a call's arguments."""
+
+    index: int
+    call: int
+    text: str
+
+
+class Stopped(msgspec.Struct, frozen=True, tag="stopped"):
+    """Answer `index` is complete. `stop_sequence` names the stop string that ended it, if one did.
+    `tokens`: prompt and answer as token ids, where the request wanted them. A call that the length
+    limit cut is "length", not "tool_calls"."""
+
+    index: int
+    reason: FinishReason
+    stop_sequence: str | None = None
+    tokens: tuple[int, ...] = ()
+
+
+class Finished(msgspec.Struct, frozen=True, tag="finished"):
+    """The request ended well; the last event."""
+
+    usage: Usage
+    timings: Timings
+
+
+class Failed(msgspec.Struct, frozen=True, tag="failed"):
+    """The request ended badly; the last event."""
+
+    error: ErrorInfo
+
+
+class Embedded(msgspec.Struct, frozen=True, tag="embedded"):
+    """The vector of input `index`: float32, little-endian. `truncated`: tokens that were cut from it."""
+
+    index: int
+    vector: bytes
+    truncated: int = 0
+
+
+class Ranked(msgspec.Struct, frozen=True, tag="ranked"):
+    """How well document `index` answers the query; higher is better."""
+
+    index: int
+    score: float
+
+
+class Tokenized(msgspec.Struct, frozen=True, tag="tokenized"):
+    """Token ids, and the bytes of each."""
+
+    tokens: tuple[int, ...]
+    pieces: tuple[bytes, ...]
+
+
+class Rendered(msgspec.Struct, frozen=True, tag="rendered"):
+    """Text that was asked for: a prompt, or the text of token ids."""
+
+    text: str
+
+
+Event = (
+    Started
+    | Progress
+    | Text
+    | Reasoning
+    | CallStarted
+    | CallArguments
+    | Stopped
+    | Embedded
+    | Ranked
+    | Tokenized
+    | Rendered
+    | Finished
+    | Failed
+)
+Terminal = Finished | Failed
