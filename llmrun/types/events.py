@@ -27,11 +27,13 @@ class TokenLogprob(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Usage(msgspec.Struct, frozen=True, kw_only=True):
-    """Tokens of one request over all its answers; `cached` counts prompt tokens not computed again."""
+    """Tokens of one request over all its answers; `cached` counts prompt tokens not computed again,
+    `reasoning` those of the completion that were thought before an answer."""
 
     prompt: int
     completion: int
     cached: int = 0
+    reasoning: int = 0
 
 
 class Timings(msgspec.Struct, frozen=True, kw_only=True):
