@@ -17,12 +17,11 @@ from llmrun.types import GenerateRequest, Message
 
 
 def content_version(model: StoredModel) -> str:
-    """A text that changes with the model's content: its digest; for files used in place, which nobody
-    hashed, their sizes and times."""
-    if model.sha256:
-        return model.sha256
-    stats = [path.stat() for path in model.files]
-    return " ".join(f"{stat.st_size}@{stat.st_mtime_ns}" for stat in stats)
+    """A text that changes with the content of the model's files: the digest of the first; of the rest, and
+    where nobody computed it, sizes and times."""
+    unhashed = model.files[1:] if model.sha256 else model.files
+    stats = [path.stat() for path in unhashed]
+    return " ".join([model.sha256 or "", *(f"{stat.st_size}@{stat.st_mtime_ns}" for stat in stats)])
 
 
 def prepare(
@@ -54,5 +53,7 @@ def prepare(
         gpu_layers=settings.gpu_layers,
         threads=settings.threads,
         template=model.template,
+        adapters=tuple(str(path.absolute()) for path in model.adapters),
+        draft=str(model.draft.absolute()) if model.draft else None,
     )
     return prepared, Wanted(load, version, model.size, request.keep_alive)

@@ -22,7 +22,8 @@ PREFIX_SIZE = _PREFIX.size
 
 
 class Load(msgspec.Struct, frozen=True, kw_only=True, tag="load"):
-    """The first frame. `None` means auto. `template` is a Jinja template in place of the GGUF's own."""
+    """The first frame. `None` means auto. `template` is a Jinja template in place of the GGUF's own;
+    `adapters` are LoRA files for it, `draft` the file of a model that drafts for it."""
 
     name: str
     path: str
@@ -32,6 +33,8 @@ class Load(msgspec.Struct, frozen=True, kw_only=True, tag="load"):
     gpu_layers: int | None = None
     threads: int | None = None
     template: str | None = None
+    adapters: tuple[str, ...] = ()
+    draft: str | None = None
 
 
 class Submit(msgspec.Struct, frozen=True, tag="submit"):

@@ -29,6 +29,7 @@ from llmrun.types.events import (
 )
 from llmrun.types.messages import Effort, Message, Role, Thinking, Tool, ToolCall, ToolChoice
 from llmrun.types.requests import (
+    AdapterScale,
     AnyRequest,
     DetokenizeRequest,
     EmbedRequest,
@@ -42,6 +43,7 @@ from llmrun.types.requests import (
 from llmrun.types.sampling import Options, SamplingParams
 
 __all__ = [
+    "AdapterScale",
     "AnyRequest",
     "CallArguments",
     "CallStarted",

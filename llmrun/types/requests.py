@@ -29,6 +29,14 @@ class OutputFormat(msgspec.Struct, frozen=True, kw_only=True):
     field: str = "response_format"
 
 
+class AdapterScale(msgspec.Struct, frozen=True, kw_only=True):
+    """A LoRA adapter of the model, by its place in the order of the Modelfile from 0, and how strongly it
+    counts: 1 as trained, 0 not at all."""
+
+    id: int
+    scale: float = 1.0
+
+
 class GenerateRequest(msgspec.Struct, frozen=True, kw_only=True, tag="generate"):
     """One prompt and what is wanted of it. Exactly one of `messages` and `prompt` is set.
 
@@ -53,6 +61,7 @@ class GenerateRequest(msgspec.Struct, frozen=True, kw_only=True, tag="generate")
                      an error and the end; or the oldest part behind the system prompt, or the middle of
                      the prompt, left out
     client           who asks, for fairness between clients; "" is one client too
+    adapters         which of the model's LoRA adapters count; those not named do not. None: all, at 1
     """
 
     id: str
@@ -77,6 +86,7 @@ class GenerateRequest(msgspec.Struct, frozen=True, kw_only=True, tag="generate")
     continues: bool = False
     overflow: Overflow = "error"
     client: str = ""
+    adapters: tuple[AdapterScale, ...] | None = None
 
 
 class EmbedRequest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag="embed"):

@@ -58,6 +58,14 @@ def test_prepare_asks_for_what_settings_and_model_say() -> None:
     assert (load.ctx, load.parallel, load.kv_type, load.gpu_layers, load.threads) == (512, 3, "q8_0", 4, 2)
 
 
+def test_prepare_names_the_files_that_belong_to_the_model() -> None:
+    adapters, draft = (Path("/models/x.gguf"), Path("/models/y.gguf")), Path("/models/d.gguf")
+    _, wanted = prepare(chat(USER), model(adapters=adapters, draft=draft), "1", Settings())
+    assert wanted.load.adapters == ("/models/x.gguf", "/models/y.gguf")
+    assert wanted.load.draft == "/models/d.gguf"
+    assert prepare(chat(USER), model(), "1", Settings())[1].load.draft is None
+
+
 @pytest.mark.parametrize(
     ("requested", "models", "used"), [(None, None, 100), (None, 200, 200), (300, 200, 300)]
 )
@@ -70,6 +78,15 @@ def test_prepare_takes_the_context_of_the_nearest(
 
 def test_content_version_is_the_digest() -> None:
     assert content_version(model(sha256="abc")) == "abc"
+
+
+def test_content_version_changes_with_a_file_beside_the_weights(tmp_path: Path) -> None:
+    adapter = tmp_path / "lora.gguf"
+    adapter.write_bytes(b"GGUF")
+    adapted = model(files=(Path("/models/a.gguf"), adapter), adapters=(adapter,), sha256="abc")
+    before = content_version(adapted)
+    os.utime(adapter, (1, 1))
+    assert content_version(adapted) != before
 
 
 def test_content_version_without_a_digest_changes_with_the_file(tmp_path: Path) -> None:
