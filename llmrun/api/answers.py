@@ -11,7 +11,7 @@ from contextlib import aclosing
 
 from llmrun.api.ports import Service
 from llmrun.errors import INTERNAL, LlmrunError
-from llmrun.types import Event, Failed, Finished, GenerateRequest
+from llmrun.types import AnyRequest, Event, Failed, Finished
 
 AT_ONCE = 32
 """Prompts of one body that are with the daemon at the same time; the others wait here."""
@@ -19,7 +19,7 @@ AT_ONCE = 32
 Numbered = tuple[int, Event]
 
 
-async def answers(service: Service, requests: Sequence[GenerateRequest]) -> AsyncGenerator[Numbered, None]:
+async def answers(service: Service, requests: Sequence[AnyRequest]) -> AsyncGenerator[Numbered, None]:
     """Every event of every request, with the request's number. LlmrunError where one of them fails.
 
     Closing the generator, or the first failure, cancels all that still run.
@@ -34,8 +34,8 @@ async def answers(service: Service, requests: Sequence[GenerateRequest]) -> Asyn
                 yield pair
 
 
-async def _one(service: Service, request: GenerateRequest) -> AsyncGenerator[Event, None]:
-    async with aclosing(service.generate(request)) as events:
+async def _one(service: Service, request: AnyRequest) -> AsyncGenerator[Event, None]:
+    async with aclosing(service.ask(request)) as events:
         async for event in events:
             if isinstance(event, Failed):
                 raise LlmrunError.from_info(event.error)
@@ -45,11 +45,11 @@ async def _one(service: Service, request: GenerateRequest) -> AsyncGenerator[Eve
     raise LlmrunError(INTERNAL, "the answer broke off without an end")
 
 
-async def _several(service: Service, requests: Sequence[GenerateRequest]) -> AsyncGenerator[Numbered, None]:
+async def _several(service: Service, requests: Sequence[AnyRequest]) -> AsyncGenerator[Numbered, None]:
     arrived: asyncio.Queue[Numbered | Exception | None] = asyncio.Queue(maxsize=AT_ONCE)
     places = asyncio.Semaphore(AT_ONCE)
 
-    async def run(number: int, request: GenerateRequest) -> None:
+    async def run(number: int, request: AnyRequest) -> None:
         try:
             async with places, aclosing(_one(service, request)) as events:
                 async for event in events:

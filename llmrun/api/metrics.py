@@ -72,7 +72,7 @@ class _Daemon(Collector):
     def collect(self) -> Iterator[Metric]:
         counters = self._service.counters
         requests = CounterMetricFamily(
-            "llmrun_requests", "Generation requests ended, by outcome", labels=["model", "outcome"]
+            "llmrun_requests", "Requests ended, by outcome", labels=["model", "outcome"]
         )
         for (model, outcome), count in counters.requests.items():
             requests.add_metric([model, outcome], count)

@@ -6,7 +6,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
-from llmrun.types import Event, Finished, GenerateRequest
+from llmrun.types import AnyRequest, Event, Finished, GenerateRequest
 
 if TYPE_CHECKING:
     from llmrun.daemon.counters import Counters
@@ -24,9 +24,9 @@ class Service(Protocol):
         """Requests that wait for a runner."""
 
     def observe(self, observer: Callable[[str, Finished], None]) -> None:
-        """Have `observer` called, with the model's name, for every request that ends well."""
+        """Have `observer` called, with the model's name, for every generation that ends well."""
 
-    def generate(self, request: GenerateRequest) -> AsyncGenerator[Event, None]:
+    def ask(self, request: AnyRequest) -> AsyncGenerator[Event, None]:
         """The events of one request. Ends in exactly one `Finished` or `Failed`, or raises LlmrunError.
 
         Closing the generator cancels the request, also while it is queued or its model is loading.

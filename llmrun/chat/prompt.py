@@ -56,14 +56,27 @@ class Prompter:
                 self._vocab.tokenize(text, special=True) if suffix is None else self._around(text, suffix)
             )
         else:
-            ids = self._checked(request.prompt or (), "prompt")
+            ids = self.checked(request.prompt or (), "prompt")
         if not ids:
             raise LlmrunError(
                 INVALID_REQUEST, "the prompt is empty", hint="send at least one token", field="prompt"
             )
         return self._behind(request.context, ids) if request.context else ids
 
+    def render(self, request: GenerateRequest) -> str:
+        """The text of the request's conversation, as the template writes it. Errors as for `encode`."""
+        text, mark = self._rendered(request.messages or (), request.template_kwargs)
+        return str(mark.clean(text))
+
     def _conversation(self, messages: Sequence[Message], kwargs: Mapping[str, Any]) -> list[int]:
+        text, mark = self._rendered(messages, kwargs)
+        ids = self._begun(encode_marked(text, mark, self._control, self._vocab))
+        if not ids:
+            raise LlmrunError(TEMPLATE, "the chat template makes an empty prompt of these messages")
+        return ids
+
+    def _rendered(self, messages: Sequence[Message], kwargs: Mapping[str, Any]) -> tuple[str, Mark]:
+        """The prompt's text, and how message text in it is marked."""
         if self._template is None:
             raise self._lacking.again()
         if not messages:
@@ -82,11 +95,7 @@ class Prompter:
         mark = Mark(self._control, given, self._template.names)
         marked = {name: mark.outside(value) for name, value in given.items()}
         with bounded():
-            text = self._template.render({**marked, **self._edges}, mark)
-        ids = self._begun(encode_marked(text, mark, self._control, self._vocab))
-        if not ids:
-            raise LlmrunError(TEMPLATE, "the chat template makes an empty prompt of these messages")
-        return ids
+            return self._template.render({**marked, **self._edges}, mark), mark
 
     def _begun(self, ids: list[int]) -> list[int]:
         """`ids` with BOS in front where the model wants it, and never twice."""
@@ -111,9 +120,10 @@ class Prompter:
     def _behind(self, context: Sequence[int], ids: list[int]) -> list[int]:
         """`ids` behind earlier ones, without a BOS of their own."""
         begun = self._vocab.add_bos and ids[0] == self._vocab.bos
-        return [*self._checked(context, "context"), *(ids[1:] if begun else ids)]
+        return [*self.checked(context, "context"), *(ids[1:] if begun else ids)]
 
-    def _checked(self, ids: Sequence[int], field: str) -> list[int]:
+    def checked(self, ids: Sequence[int], field: str) -> list[int]:
+        """`ids`, which a client sent as `field`. INVALID_REQUEST where one is none of the model's."""
         for token in ids:
             if not 0 <= token < self._vocab.size:
                 raise LlmrunError(

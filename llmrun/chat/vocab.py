@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 
@@ -45,8 +45,12 @@ class Vocab(Protocol):
     def text(self, token: int) -> str:
         """The token's spelling in the vocabulary."""
 
-    def tokenize(self, text: str, special: bool) -> list[int]:
-        """Token ids of `text`, without BOS or EOS. `special`: spellings of control tokens parse.
+    def tokenize(self, text: str, special: bool, edges: bool = False) -> list[int]:
+        """Token ids of `text`. `special`: spellings of control tokens parse; `edges`: with BOS in front and
+        EOS behind where the model adds them.
 
         LlmrunError INVALID_REQUEST where `text` is no valid Unicode.
         """
+
+    def detokenize(self, tokens: Sequence[int]) -> bytes:
+        """The bytes of `tokens`, a control token's being its spelling; a character may be cut at the ends."""

@@ -6,6 +6,8 @@ Knows no processes.
 
 from __future__ import annotations
 
+from typing import TypeVar
+
 import msgspec
 
 from llmrun.config import Settings
@@ -13,7 +15,17 @@ from llmrun.daemon.wanted import Wanted
 from llmrun.errors import INVALID_REQUEST, LlmrunError
 from llmrun.runner.frames import Load
 from llmrun.store import StoredModel
-from llmrun.types import GenerateRequest, Message
+from llmrun.types import (
+    AnyRequest,
+    DetokenizeRequest,
+    GenerateRequest,
+    Message,
+    Options,
+    RenderRequest,
+    TokenizeRequest,
+)
+
+R = TypeVar("R", bound=AnyRequest)
 
 
 def content_version(model: StoredModel) -> str:
@@ -24,26 +36,17 @@ def content_version(model: StoredModel) -> str:
     return " ".join([model.sha256 or "", *(f"{stat.st_size}@{stat.st_mtime_ns}" for stat in stats)])
 
 
-def prepare(
-    request: GenerateRequest, model: StoredModel, version: str, settings: Settings
-) -> tuple[GenerateRequest, Wanted]:
+def prepare(request: R, model: StoredModel, version: str, settings: Settings) -> tuple[R, Wanted]:
     """The request with the model's defaults laid under it, and what must be loaded for it.
 
     A Modelfile's turns go in front of every conversation, its system prompt in front of one that has none.
     A context that the request asks for beats the Modelfile's, which beats the settings'.
     """
-    if model.kind == "embedding":
+    if isinstance(request, GenerateRequest) and model.kind == "embedding":
         raise LlmrunError(
             INVALID_REQUEST, f"{model.name} is an embedding model and writes no text", field="model"
         )
-    options = request.options.over(model.options)
-    messages = request.messages
-    if messages is not None:
-        first = 1 if messages and messages[0].role == "system" else 0
-        messages = (*messages[:first], *model.messages, *messages[first:])
-    if messages is not None and model.system and not any(m.role == "system" for m in messages):
-        messages = (Message(role="system", content=model.system), *messages)
-    prepared = msgspec.structs.replace(request, model=model.name, options=options, messages=messages)
+    prepared, options = _completed(request, model)
     load = Load(
         name=model.name,
         path=str(model.path.absolute()),
@@ -57,3 +60,28 @@ def prepare(
         draft=str(model.draft.absolute()) if model.draft else None,
     )
     return prepared, Wanted(load, version, model.size, request.keep_alive)
+
+
+def _completed(request: R, model: StoredModel) -> tuple[R, Options]:
+    """The request with the model's name and defaults, and the options in force."""
+    changes: dict[str, object] = {"model": model.name}
+    options = model.options
+    if isinstance(request, DetokenizeRequest):
+        pass
+    elif isinstance(request, TokenizeRequest | RenderRequest):
+        if request.prompt is not None:
+            changes["prompt"], options = _completed(request.prompt, model)
+    else:
+        changes["options"] = options = request.options.over(model.options)
+        if isinstance(request, GenerateRequest) and request.messages is not None:
+            changes["messages"] = _conversation(request.messages, model)
+    return msgspec.structs.replace(request, **changes), options
+
+
+def _conversation(messages: tuple[Message, ...], model: StoredModel) -> tuple[Message, ...]:
+    """`messages` behind the model's own turns and its system prompt."""
+    first = 1 if messages and messages[0].role == "system" else 0
+    messages = (*messages[:first], *model.messages, *messages[first:])
+    if model.system and not any(m.role == "system" for m in messages):
+        return (Message(role="system", content=model.system), *messages)
+    return messages

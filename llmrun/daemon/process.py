@@ -29,7 +29,7 @@ from llmrun.daemon.runner_log import RunnerLog
 from llmrun.daemon.states import State
 from llmrun.errors import INTERNAL, MODEL_LOAD, RUNNER_DIED, LlmrunError
 from llmrun.runner import frames
-from llmrun.types import GenerateRequest
+from llmrun.types import AnyRequest
 
 log = logging.getLogger(__name__)
 
@@ -102,7 +102,7 @@ class RunnerProcess:
             self._log.close()
         return self._bury(code)
 
-    def submit(self, request: GenerateRequest) -> Reply:
+    def submit(self, request: AnyRequest) -> Reply:
         """Send a request down. On a runner that is ending or dead the reply holds its one Failed."""
         reply = self._replies.open(request.id)
         if self.state is State.READY and self._child:

@@ -1,6 +1,6 @@
 """The daemon's front: what the HTTP dialects talk to.
 
-In: a `GenerateRequest` with a model's name. Out: its events. Here names become models, defaults are laid
+In: a request with a model's name. Out: its events. Here names become models, defaults are laid
 under what was asked, and every request is counted once. Knows no HTTP and no native code. All of it
 belongs to one event loop; the store's blocking calls run in threads.
 """
@@ -25,7 +25,7 @@ from llmrun.daemon.pulls import Tell, progress_of
 from llmrun.daemon.room import Room
 from llmrun.errors import CANCELLED, INTERNAL, SHUTTING_DOWN, LlmrunError
 from llmrun.store import Blobs, Modelfile, PullProgress, Removed, StoredModel
-from llmrun.types import Event, Failed, Finished, GenerateRequest, Terminal
+from llmrun.types import AnyRequest, Event, Failed, Finished, GenerateRequest, Terminal
 
 log = logging.getLogger(__name__)
 
@@ -72,7 +72,7 @@ class Service:
         await self._pool.close()
 
     def observe(self, observer: Observer) -> None:
-        """Call `observer(model, finished)` for every request that ends well: usage and timings."""
+        """Call `observer(model, finished)` for every generation that ends well: usage and timings."""
         self._observers.append(observer)
 
     @property
@@ -104,7 +104,7 @@ class Service:
 
     async def load(self, request: GenerateRequest) -> None:
         """Have the model of `request` in memory as the request wants it; nothing is generated. LlmrunError
-        as for `generate`. Cancelling leaves a model that is loading to the others who want it."""
+        as for `ask`. Cancelling leaves a model that is loading to the others who want it."""
         stored, version = await asyncio.to_thread(self._find, request.model)
         _, wanted = prepare(request, stored, version, self._settings)
         async with self._pool.lease(wanted):
@@ -158,7 +158,7 @@ class Service:
         await self._pool.let_go(removed.name)
         return removed
 
-    async def generate(self, request: GenerateRequest) -> AsyncGenerator[Event, None]:
+    async def ask(self, request: AnyRequest) -> AsyncGenerator[Event, None]:
         """The events of one request. Ends in exactly one Finished or Failed, or raises LlmrunError before
         the first event.
 
@@ -186,7 +186,7 @@ class Service:
             # Yielded only now, so that a client that reads no further holds no lease.
             if isinstance(last, Finished):
                 outcome = OK
-                yield self._finished(model, last, waited_ms)
+                yield self._finished(model, request, last, waited_ms)
             else:
                 outcome = last.error.code
                 yield last
@@ -207,7 +207,7 @@ class Service:
         model = self._store.resolve(name)
         return model, content_version(model)
 
-    def _finished(self, model: str, event: Finished, waited_ms: float) -> Finished:
+    def _finished(self, model: str, request: AnyRequest, event: Finished, waited_ms: float) -> Finished:
         """Count it; the wait for the runner, which the runner cannot know, goes into its times."""
         timings = msgspec.structs.replace(
             event.timings,
@@ -217,8 +217,9 @@ class Service:
         )
         event = msgspec.structs.replace(event, timings=timings)
         self.counters.add_usage(model, event.usage)
-        for observer in self._observers:
-            observer(model, event)
+        if isinstance(request, GenerateRequest):
+            for observer in self._observers:
+                observer(model, event)
         return event
 
 

@@ -42,8 +42,9 @@ class Vocab:
                 return prefix, suffix, middle
         return None
 
-    def tokenize(self, text: str, special: bool) -> list[int]:
-        """Token ids of `text`, without BOS or EOS. `special`: spellings of control tokens parse."""
+    def tokenize(self, text: str, special: bool, edges: bool = False) -> list[int]:
+        """Token ids of `text`. `special`: spellings of control tokens parse; `edges`: with BOS in front and
+        EOS behind where the model adds them."""
         try:
             raw = text.encode("utf-8")
         except UnicodeEncodeError as error:
@@ -55,7 +56,7 @@ class Vocab:
         room = len(raw) + 8
         while True:
             ids = (ctypes.c_int32 * room)()
-            count = lib.llama_tokenize(self._vocab, raw, len(raw), ids, room, False, special)
+            count = lib.llama_tokenize(self._vocab, raw, len(raw), ids, room, edges, special)
             if count >= 0:
                 return ids[:count]
             room = -count

@@ -27,7 +27,7 @@ from llmrun.runner.frames import (
     Submit,
 )
 from llmrun.runner.pipes import FrameWriter, read_frames
-from llmrun.types import Event, GenerateRequest
+from llmrun.types import AnyRequest, Event, GenerateRequest
 
 
 def _own_stdout() -> int:
@@ -37,7 +37,7 @@ def _own_stdout() -> int:
     return pipe
 
 
-_Requests = queue.SimpleQueue[GenerateRequest | None]
+_Requests = queue.SimpleQueue[AnyRequest | None]
 
 
 class Runner:
@@ -57,10 +57,11 @@ class Runner:
     def start(self) -> None:
         self._preparer.start()
 
-    def submit(self, request: GenerateRequest) -> None:
+    def submit(self, request: AnyRequest) -> None:
         self._ready.wait()
         self._desk.expect(request.id)
-        (self._requests if request.output_format is None else self._formatted).put(request)
+        formatted = isinstance(request, GenerateRequest) and request.output_format is not None
+        (self._formatted if formatted else self._requests).put(request)
 
     def cancel(self, request_id: str) -> None:
         self._ready.wait()

@@ -1,4 +1,5 @@
-"""Takes requests in: prompt to tokens, checked against the model, handed to the engine.
+"""Takes requests in: prompt to tokens, checked against the model, handed to the engine. What needs no
+engine is answered here.
 
 Works on preparing threads, so that templates, tokenising and grammars never hold up a decode step.
 """
@@ -12,9 +13,29 @@ from collections.abc import Callable
 from llmrun.chat.output_grammar import grammar_of, not_compiled
 from llmrun.chat.prompt import Prompter
 from llmrun.engine import Constraint, EngineRequest, GrammarRefused
-from llmrun.errors import CANCELLED, CONTEXT_LENGTH, INTERNAL, INVALID_REQUEST, LlmrunError
+from llmrun.errors import (
+    CANCELLED,
+    CONTEXT_LENGTH,
+    INTERNAL,
+    INVALID_REQUEST,
+    UNSUPPORTED_FIELD,
+    LlmrunError,
+)
 from llmrun.runner.loading import Loaded
-from llmrun.types import Event, Failed, GenerateRequest, SamplingParams, Started, Text
+from llmrun.runner.lookup import Lookup, look_up
+from llmrun.types import (
+    AnyRequest,
+    DetokenizeRequest,
+    Event,
+    Failed,
+    Finished,
+    GenerateRequest,
+    SamplingParams,
+    Started,
+    Text,
+    Timings,
+    Usage,
+)
 
 
 class Desk:
@@ -50,28 +71,29 @@ class Desk:
             else:
                 self._loaded.engine.cancel(request_id)
 
-    def prepare(self, request: GenerateRequest) -> None:
-        """Hand the request to the engine, or end it with the reason why not."""
+    def prepare(self, request: AnyRequest) -> None:
+        """Hand the request to the engine or answer it, or end it with the reason why not."""
         arrived = self._clock()
+        ready: EngineRequest | list[Event]
         try:
             self._refuse_cancelled(request.id)  # nobody behind it should wait for what nobody wants
-            prepared = self._prepared(request, arrived)
+            ready = self._ready(request, arrived)
         except LlmrunError as error:
-            failure: LlmrunError | None = error
+            ready = [Failed(error.info())]
         except Exception as error:
             failure = LlmrunError(INTERNAL, f"the prompt could not be prepared: {error!r}")
-        else:
-            failure = None
+            ready = [Failed(failure.info())]
         with self._lock:
             self._preparing.discard(request.id)
             if request.id in self._cancelled:
                 self._cancelled.discard(request.id)
-                failure = LlmrunError(CANCELLED, "the request was cancelled")
-            if failure is None:
-                self._loaded.engine.submit(prepared)
-        if failure is not None:
-            self._echoes.pop(request.id, None)
-            self._say(request.id, Failed(failure.info()))
+                ready = [Failed(LlmrunError(CANCELLED, "the request was cancelled").info())]
+            if isinstance(ready, EngineRequest):
+                self._loaded.engine.submit(ready)
+                return
+        self._echoes.pop(request.id, None)
+        for event in ready:
+            self._say(request.id, event)
 
     def _refuse_cancelled(self, request_id: str) -> None:
         with self._lock:
@@ -85,13 +107,33 @@ class Desk:
         text, n = self._echoes.pop(request_id, ("", 0))
         return [event, *(Text(index, text) for index in range(n))]
 
+    def _ready(self, request: AnyRequest, arrived: float) -> EngineRequest | list[Event]:
+        """What the engine has to do for the request, or all of its answer."""
+        if isinstance(request, GenerateRequest):
+            return self._prepared(request, arrived)
+        if isinstance(request, Lookup):
+            return self._looked_up(request, arrived)
+        raise LlmrunError(UNSUPPORTED_FIELD, "this model makes no vectors", field="model")
+
+    def _looked_up(self, request: Lookup, arrived: float) -> list[Event]:
+        vocab = self._loaded.model.vocab
+        with self._prompting:
+            inner = None if isinstance(request, DetokenizeRequest) else request.prompt
+            answer = look_up(request, self._prompter(inner), vocab)
+        waited = (self._clock() - arrived) * 1e3
+        none = Timings(queue_ms=waited, prefill_ms=0.0, decode_ms=0.0, ttft_ms=waited, itl_ms=0.0)
+        return [answer, Finished(Usage(prompt=0, completion=0), none)]
+
+    def _prompter(self, request: GenerateRequest | None) -> Prompter:
+        """The model's, or one for a request with a template of its own."""
+        if request is None or request.template is None:
+            return self._loaded.prompter
+        return Prompter(request.template, self._loaded.model.vocab)
+
     def _prepared(self, request: GenerateRequest, arrived: float) -> EngineRequest:
         vocab, info, options = self._loaded.model.vocab, self._loaded.info, request.options
-        prompter = self._loaded.prompter
         with self._prompting:
-            if request.template is not None:
-                prompter = Prompter(request.template, vocab)
-            prompt = prompter.encode(request)
+            prompt = self._prompter(request).encode(request)
         # A model loaded with a larger context serves a request that wants a smaller one, and keeps to that.
         ctx = info.ctx if options.ctx is None else min(options.ctx, info.ctx)
         room = ctx - len(prompt)

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 
 import msgspec
 
-from llmrun.types import ErrorInfo, Event, GenerateRequest
+from llmrun.types import AnyRequest, ErrorInfo, Event
 
 MAX_FRAME = 256 * 1024 * 1024
 _PREFIX = struct.Struct("<I")
@@ -38,7 +38,7 @@ class Load(msgspec.Struct, frozen=True, kw_only=True, tag="load"):
 
 
 class Submit(msgspec.Struct, frozen=True, tag="submit"):
-    request: GenerateRequest
+    request: AnyRequest
 
 
 class Cancel(msgspec.Struct, frozen=True, tag="cancel"):

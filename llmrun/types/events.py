@@ -147,10 +147,10 @@ class Ranked(msgspec.Struct, frozen=True, tag="ranked"):
 
 
 class Tokenized(msgspec.Struct, frozen=True, tag="tokenized"):
-    """Token ids, and the bytes of each."""
+    """Token ids, and the bytes of each where those were wanted; a control token's are its spelling."""
 
     tokens: tuple[int, ...]
-    pieces: tuple[bytes, ...]
+    pieces: tuple[bytes, ...] = ()
 
 
 class Rendered(msgspec.Struct, frozen=True, tag="rendered"):

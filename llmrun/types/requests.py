@@ -122,6 +122,7 @@ class TokenizeRequest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=T
     """Text, or the prompt of `prompt` (as GenerateRequest would make it), to token ids.
 
     special  control tokens in `text` parse       edges  BOS (and EOS) where the model adds them
+    pieces   whether the answer carries the bytes of each token
     """
 
     id: str
@@ -129,6 +130,7 @@ class TokenizeRequest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=T
     text: str = ""
     special: bool = False
     edges: bool = False
+    pieces: bool = False
     prompt: GenerateRequest | None = None
     keep_alive: float | None = None
 

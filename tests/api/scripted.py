@@ -14,6 +14,7 @@ from llmrun.errors import UNKNOWN_MODEL, LlmrunError
 from llmrun.store import Modelfile, PullProgress, Removed, StoredModel
 from llmrun.store.blobs import hex_of
 from llmrun.types import (
+    AnyRequest,
     Event,
     Finished,
     GenerateRequest,
@@ -54,6 +55,11 @@ async def hello(request: GenerateRequest) -> AsyncGenerator[Event, None]:
         yield event
 
 
+async def nothing(_: AnyRequest) -> AsyncGenerator[Event, None]:
+    """A request of another kind ends without a word."""
+    yield Finished(Usage(prompt=0, completion=0), TIMINGS)
+
+
 async def fetched(reference: str) -> AsyncGenerator[PullProgress, None]:
     """A pull of one file, in two pieces."""
     if "nobody" in reference:
@@ -66,17 +72,20 @@ async def fetched(reference: str) -> AsyncGenerator[PullProgress, None]:
 
 @dataclass
 class ScriptedService:
-    """Plays `script` for every request of a model it has; remembers what was asked and what was closed.
+    """Plays `script` for every generation of a model it has, `lookup` for what else is asked; remembers
+    what was asked and what was closed.
 
     ended  becomes set when a request's generator is closed, however
     """
 
     script: Script = hello
+    lookup: Callable[[AnyRequest], AsyncGenerator[Event, None]] = nothing
     stored: list[StoredModel] = field(default_factory=list)
     running: list[LoadedModel] = field(default_factory=list)
     counters: Counters = field(default_factory=Counters)
     waiting: int = 0
     asked: list[GenerateRequest] = field(default_factory=list)
+    looked_up: list[AnyRequest] = field(default_factory=list)
     begun: asyncio.Event = field(default_factory=asyncio.Event)
     ended: asyncio.Event = field(default_factory=asyncio.Event)
     observers: list[Callable[[str, Finished], None]] = field(default_factory=list)
@@ -93,17 +102,22 @@ class ScriptedService:
     def observe(self, observer: Callable[[str, Finished], None]) -> None:
         self.observers.append(observer)
 
-    async def generate(self, request: GenerateRequest) -> AsyncGenerator[Event, None]:
-        self.asked.append(request)
+    async def ask(self, request: AnyRequest) -> AsyncGenerator[Event, None]:
         self.begun.set()
         try:
             if request.model != MODEL:
                 raise LlmrunError(
                     UNKNOWN_MODEL, f"there is no model {request.model!r}", hint=f"llmrun pull {request.model}"
                 )
-            async with aclosing(self.script(request)) as events:
+            if isinstance(request, GenerateRequest):
+                self.asked.append(request)
+                script = self.script(request)
+            else:
+                self.looked_up.append(request)
+                script = self.lookup(request)
+            async with aclosing(script) as events:
                 async for event in events:
-                    if isinstance(event, Finished):
+                    if isinstance(event, Finished) and isinstance(request, GenerateRequest):
                         for observer in self.observers:
                             observer(request.model, event)
                     yield event

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -46,7 +46,9 @@ class CharVocab:
     def text(self, token: int) -> str:
         return next(spelling for spelling, i in {**self.control, **self.user}.items() if i == token)
 
-    def tokenize(self, text: str, special: bool) -> list[int]:
+    def tokenize(self, text: str, special: bool, edges: bool = False) -> list[int]:
+        if edges and self.add_bos and self.bos is not None:
+            return [self.bos, *self.tokenize(text, special)]
         fragments: list[str | int] = [text] if text else []
         known = {**self.user, **(self.control if special else {})}
         for spelling in sorted(known, key=len, reverse=True):
@@ -86,7 +88,10 @@ class CharVocab:
             text = text[len(spelling) :]
         return ids
 
-    def read(self, ids: list[int]) -> str:
+    def detokenize(self, tokens: Sequence[int]) -> bytes:
+        return self.read(tokens).encode()
+
+    def read(self, ids: Sequence[int]) -> str:
         """The text of `ids`."""
         spellings = {i: s for s, i in {**self.control, **self.user, **self.merges}.items()}
         return "".join(spellings.get(i) or chr(i - FIRST_CHARACTER) for i in ids)

@@ -36,7 +36,19 @@ from llmrun.runner.frames import (
     encode,
     frame_length,
 )
-from llmrun.types import Event, Failed, Finished, GenerateRequest, Started, Stopped, Text, Timings, Usage
+from llmrun.types import (
+    AnyRequest,
+    Event,
+    Failed,
+    Finished,
+    GenerateRequest,
+    Started,
+    Stopped,
+    Text,
+    Timings,
+    Tokenized,
+    Usage,
+)
 
 STDIN: BinaryIO = open(0, "rb", buffering=0)  # noqa: SIM115 (select sees what a buffer hides)
 STDOUT: BinaryIO = sys.stdout.buffer
@@ -108,7 +120,17 @@ def load_model(load: Load, script: str) -> None:
     )
 
 
-def serve(request: GenerateRequest) -> None:
+def serve(request: AnyRequest) -> None:
+    """See `generate`; what is no generation gets two tokens."""
+    if isinstance(request, GenerateRequest):
+        generate(request)
+    else:
+        send_event(request.id, Tokenized((1, 2)))
+        timings = Timings(queue_ms=1, prefill_ms=0, decode_ms=0, ttft_ms=1, itl_ms=0)
+        send_event(request.id, Finished(Usage(prompt=0, completion=0), timings))
+
+
+def generate(request: GenerateRequest) -> None:
     """A number: that many pieces of text. stall: one piece, and then nothing. silent: nothing at all.
     kill, segv, exit: one piece, then that end. garbage: no frame. partial: half a frame, then the end.
     twice: two last events. fail: an error of its own. options: some of those it got."""

@@ -31,7 +31,7 @@ async def serving(store: FakeStore, **settings: Any) -> AsyncIterator[Service]:
 
 
 async def ask(service: Service, prompt: str, model: str = "a", id: str = "r1") -> list[Event]:
-    return [event async for event in service.generate(request(prompt, model=model, id=id))]
+    return [event async for event in service.ask(request(prompt, model=model, id=id))]
 
 
 async def refused(service: Service, prompt: str = "1", model: str = "a", id: str = "x") -> LlmrunError:

@@ -11,7 +11,14 @@ from llmrun.config import Settings
 from llmrun.daemon.prepare import content_version, prepare
 from llmrun.errors import INVALID_REQUEST, LlmrunError
 from llmrun.store import StoredModel
-from llmrun.types import GenerateRequest, Message, Options
+from llmrun.types import (
+    DetokenizeRequest,
+    GenerateRequest,
+    Message,
+    Options,
+    RenderRequest,
+    TokenizeRequest,
+)
 from tests.daemon.fakes import request, stored
 
 
@@ -109,3 +116,25 @@ def test_prepare_refuses_to_let_an_embedding_model_write() -> None:
 
 def model(**values: Any) -> StoredModel:
     return stored(Path("/models/a.gguf"), **values)
+
+
+def test_prepare_inner_prompt_is_completed_like_a_generation() -> None:
+    described = model(system="be brief", options=Options(ctx=64, top_k=3))
+    inner, wanted = prepare(chat(USER), described, "1", Settings())
+    for kind in (TokenizeRequest, RenderRequest):
+        request = kind(id="r", model="m", prompt=chat(USER), keep_alive=7)
+        prepared, same = prepare(request, described, "1", Settings())
+        assert prepared.prompt == inner
+        assert (same, same.keep_alive) == (wanted, 7)
+
+
+def test_prepare_detokenize_wants_the_model_as_a_generation_does() -> None:
+    described = model(options=Options(ctx=64))
+    prepared, wanted = prepare(
+        DetokenizeRequest(id="r", model="short", tokens=(1,)), described, "1", Settings()
+    )
+    assert (prepared.model, wanted.load.ctx) == (described.name, 64)
+
+
+def test_prepare_embedding_model_has_tokens() -> None:
+    prepare(TokenizeRequest(id="r", model="m", text="x"), model(kind="embedding"), "1", Settings())

@@ -17,7 +17,7 @@ from llmrun.errors import (
     UNKNOWN_MODEL,
     LlmrunError,
 )
-from llmrun.types import Failed, Finished, Options
+from llmrun.types import Failed, Finished, Options, TokenizeRequest
 from tests.daemon.fakes import FakeStore, kinds, request, run, until
 from tests.daemon.serving import ask, in_flight, one, refused, serving
 from tests.support.events import joined_text
@@ -38,6 +38,20 @@ def test_generate_loads_answers_and_counts(tmp_path: Path) -> None:
             assert counters.cached_tokens == {"a": 2}
             assert counters.completion_tokens == {"a": 3}
             assert counters.deaths == counters.load_failures == {}
+
+    run(story())
+
+
+def test_lookup_is_counted_but_its_times_are_no_generations(tmp_path: Path) -> None:
+    async def story() -> None:
+        seen: list[tuple[str, Finished]] = []
+        async with serving(FakeStore(tmp_path, a="good")) as service:
+            service.observe(lambda model, finished: seen.append((model, finished)))
+            request = TokenizeRequest(id="t", model="a", text="x", keep_alive=0)
+            assert kinds([event async for event in service.ask(request)]) == ["Tokenized", "Finished"]
+            assert service.counters.requests == {("a", "ok"): 1}
+            assert seen == []
+            await until(lambda: service.loaded() == [])  # keep_alive holds for it too
 
     run(story())
 
@@ -98,7 +112,7 @@ def test_full_house_waits_for_the_stream_then_loads_the_other(tmp_path: Path) ->
     async def story() -> None:
         store = FakeStore(tmp_path, a="good", b="good")
         async with serving(store, max_loaded=1) as service:
-            stream = service.generate(request("5", id="first"))
+            stream = service.ask(request("5", id="first"))
             events = [await anext(stream)]
             other = asyncio.create_task(ask(service, "1", "b"))
             await until(lambda: service.waiting == 1)
@@ -164,7 +178,7 @@ def test_let_go_unloads_an_idle_model_before_it_returns(tmp_path: Path) -> None:
 def test_let_go_lets_a_running_answer_end(tmp_path: Path) -> None:
     async def story() -> None:
         async with serving(FakeStore(tmp_path, a="good")) as service:
-            stream = service.generate(request("2", model="a"))
+            stream = service.ask(request("2", model="a"))
             await anext(stream)
             await service.let_go("a")
             assert in_flight(service) == 1
@@ -272,7 +286,7 @@ def test_request_options_beat_the_models(tmp_path: Path) -> None:
         store.change("a", options=Options(temperature=0.1, top_k=5, ctx=2048, stop=("A",)))
         async with serving(store) as service:
             options = Options(temperature=0.7, stop=("B",))
-            stream = service.generate(request("options", options=options))
+            stream = service.ask(request("options", options=options))
             assert joined_text([event async for event in stream]) == "0.7 5 2048 ('A', 'B')"
             assert one(service).info is not None
             assert one(service).info.ctx == 2048  # type: ignore[union-attr]
@@ -285,7 +299,7 @@ def test_larger_context_loads_anew_and_then_serves_both(tmp_path: Path) -> None:
         store = FakeStore(tmp_path, a="good")
         async with serving(store, ctx=1024) as service:
             await ask(service, "1")
-            stream = service.generate(request("1", id="large", options=Options(ctx=4096)))
+            stream = service.ask(request("1", id="large", options=Options(ctx=4096)))
             assert joined_text([event async for event in stream]) == "0 "
             await ask(service, "1", id="small")
             assert store.loads() == ["a", "a"]
@@ -309,7 +323,7 @@ def test_model_whose_file_changed_is_loaded_anew(tmp_path: Path) -> None:
 def test_id_in_use_is_a_conflict(tmp_path: Path) -> None:
     async def story() -> None:
         async with serving(FakeStore(tmp_path, a="good")) as service:
-            stream = service.generate(request("stall", id="same"))
+            stream = service.ask(request("stall", id="same"))
             await anext(stream)
             assert (await refused(service, id="same")).kind is CONFLICT
             await stream.aclose()

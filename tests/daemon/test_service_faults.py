@@ -40,7 +40,7 @@ def test_cancel_while_waiting_for_room_leaves_the_other_loaded(tmp_path: Path) -
     async def story() -> None:
         store = FakeStore(tmp_path, a="good", b="good")
         async with serving(store, max_loaded=1) as service:
-            stream = service.generate(request("stall"))
+            stream = service.ask(request("stall"))
             await anext(stream)
             asking = asyncio.create_task(ask(service, "1", "b"))
             await until(lambda: service.waiting == 1)
@@ -71,7 +71,7 @@ def test_close_in_decode_reaches_the_runner(tmp_path: Path, script: str) -> None
     async def story() -> None:
         store = FakeStore(tmp_path, a=script)
         async with serving(store) as service:
-            stream = service.generate(request("stall", id="s"))
+            stream = service.ask(request("stall", id="s"))
             async for event in stream:
                 if isinstance(event, Text):
                     break
@@ -87,7 +87,7 @@ def test_close_in_decode_reaches_the_runner(tmp_path: Path, script: str) -> None
 def test_close_before_the_first_event_does_nothing(tmp_path: Path) -> None:
     async def story() -> None:
         async with serving(FakeStore(tmp_path, a="good")) as service:
-            await service.generate(request("1")).aclose()
+            await service.ask(request("1")).aclose()
             assert service.loaded() == []
 
     run(story())
@@ -96,7 +96,7 @@ def test_close_before_the_first_event_does_nothing(tmp_path: Path) -> None:
 def test_stream_read_no_further_than_the_last_event_holds_no_lease(tmp_path: Path) -> None:
     async def story() -> None:
         async with serving(FakeStore(tmp_path, a="good")) as service:
-            stream = service.generate(request("1"))
+            stream = service.ask(request("1"))
             async for event in stream:
                 if isinstance(event, Finished):
                     break
@@ -121,7 +121,7 @@ def test_kill_in_mid_stream_fails_its_requests_and_the_next_one_works(tmp_path: 
     async def story() -> None:
         store = FakeStore(tmp_path, a="good", b="good")
         async with serving(store, max_loaded=2) as service:
-            bystander = service.generate(request("5", model="b"))
+            bystander = service.ask(request("5", model="b"))
             events = [await anext(bystander)]
             asking = [asyncio.create_task(ask(service, "stall", id=f"r{n}")) for n in range(4)]
             await until(lambda: in_flight(service) == 4)
@@ -191,7 +191,7 @@ def test_stream_left_open_when_the_loop_ends_is_closed(
 
     async def story() -> Service:
         async with serving(FakeStore(tmp_path, a="good")) as service:
-            stream = service.generate(request("stall"))
+            stream = service.ask(request("stall"))
             await anext(stream)
             kept.append(stream)
             return service

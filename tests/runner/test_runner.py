@@ -29,6 +29,8 @@ from llmrun.runner.frames import (
     frame_length,
 )
 from llmrun.types import (
+    DetokenizeRequest,
+    EmbedRequest,
     Event,
     Failed,
     Finished,
@@ -36,9 +38,14 @@ from llmrun.types import (
     Message,
     Options,
     OutputFormat,
+    Rendered,
+    RenderRequest,
     Started,
     Stopped,
     Text,
+    Tokenized,
+    TokenizeRequest,
+    Usage,
 )
 from tests.support.events import joined_text
 from tests.support.tiny import Shape, write_llama
@@ -340,3 +347,37 @@ def test_text_events_hold_no_control_spelling(tiny: Path) -> None:
         child.send(Submit(_raw("a", "hello", logit_bias={4: 1000.0})))
         child.ended("a")
         assert not [e for e in child.events["a"] if isinstance(e, Text) and e.text]
+
+
+def test_runner_looks_up_tokens_and_texts_without_the_engine(tiny: Path) -> None:
+    with _ready(tiny) as child:
+        text = TokenizeRequest(
+            id="t", model="tiny", text="hé<|im_end|>", special=True, edges=True, pieces=True
+        )
+        conversation = TokenizeRequest(id="c", model="tiny", prompt=_chat("c", "hello"))
+        rendering = RenderRequest(id="r", model="tiny", prompt=_chat("r", "hello"))
+        child.send(Submit(text), Submit(conversation), Submit(rendering), Submit(_chat("g", "hello")))
+        child.ended("t", "c", "r", "g")
+        tokenized, finished = child.events["t"]
+        assert isinstance(tokenized, Tokenized)
+        assert (tokenized.tokens[0], tokenized.tokens[-1]) == (1, 4)
+        assert b"".join(tokenized.pieces) == "<s> hé<|im_end|>".encode()
+        assert isinstance(finished, Finished)
+        assert finished.usage == Usage(prompt=0, completion=0)
+        started = child.events["g"][0]
+        assert isinstance(started, Started)
+        assert len(child.events["c"][0].tokens) == started.prompt_tokens  # type: ignore[union-attr]
+        prompt = "<|im_start|>user\nhello<|im_end|>\n<|im_start|>assistant\n"
+        assert child.events["r"][0] == Rendered(prompt)
+        child.send(Submit(DetokenizeRequest(id="d", model="tiny", tokens=tokenized.tokens)))
+        child.ended("d")
+        assert child.events["d"][0] == Rendered("<s> hé<|im_end|>")
+
+
+def test_runner_model_that_makes_no_vectors_says_so(tiny: Path) -> None:
+    with _ready(tiny) as child:
+        child.send(Submit(EmbedRequest(id="e", model="tiny", inputs=("hello",))))
+        child.ended("e")
+        (event,) = child.events["e"]
+        assert isinstance(event, Failed)
+        assert (event.error.code, event.error.field) == ("unsupported_field", "model")
