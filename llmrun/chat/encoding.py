@@ -47,7 +47,7 @@ def _plain(text: str, mark: Mark, control: ControlTokens, vocab: Vocab) -> list[
     first, *others = _cut(text, mark, control)
     ids = vocab.tokenize(first, special=False)
     for piece in others:
-        ids += _continued(piece, vocab)
+        ids += continued(piece, vocab)
     return ids
 
 
@@ -72,10 +72,13 @@ def _breaks_spelling(whole: str, at: int, control: ControlTokens) -> bool:
     )
 
 
-def _continued(text: str, vocab: Vocab) -> list[int]:
-    """Ids of text that goes on after other text: without the space that some vocabularies put in front."""
+def continued(text: str, vocab: Vocab, special: bool = False) -> list[int]:
+    """Ids of text that goes on after other text: without the space that some vocabularies put in front.
+
+    special  whether spellings of control tokens parse
+    """
     before = vocab.tokenize("\n", special=False)
-    ids = vocab.tokenize("\n" + text, special=False)
+    ids = vocab.tokenize("\n" + text, special=special)
     if ids[: len(before)] == before:
         return ids[len(before) :]
-    return vocab.tokenize(text, special=False)
+    return vocab.tokenize(text, special=special)

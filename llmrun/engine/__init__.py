@@ -6,6 +6,19 @@ processes, and no clock but the one it is given.
 
 from llmrun.engine.constraint import Constraint, GrammarRefused, Grammars
 from llmrun.engine.engine import Engine
+from llmrun.engine.guide import Guide
 from llmrun.engine.request import EngineRequest
+from llmrun.engine.steering import CallPart, ReasoningPart, Steering, Tokens
 
-__all__ = ["Constraint", "Engine", "EngineRequest", "GrammarRefused", "Grammars"]
+__all__ = [
+    "CallPart",
+    "Constraint",
+    "Engine",
+    "EngineRequest",
+    "GrammarRefused",
+    "Grammars",
+    "Guide",
+    "ReasoningPart",
+    "Steering",
+    "Tokens",
+]

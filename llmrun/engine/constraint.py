@@ -40,9 +40,26 @@ class Constraint:
     to be more than llguidance's limits let it follow.
     """
 
-    def __init__(self, matcher: LLMatcher, vocab_size: int) -> None:
+    thought = 0
+    quiet = False
+
+    def __init__(self, matcher: LLMatcher, vocab_size: int, encode: Callable[[bytes], list[int]]) -> None:
+        self._encode = encode
         self._matcher = matcher
         self._vocab_size = vocab_size
+
+    def fresh(self) -> Constraint:
+        """Another of the same grammar, as far on its way as this one."""
+        return Constraint(self._matcher.deep_copy(), self._vocab_size, self._encode)
+
+    def enter(self, text: bytes) -> bool:
+        """Go on by `text` where the grammar takes all of it; else say False and change nothing."""
+        tokens = self._encode(text)
+        if self._matcher.validate_tokens(tokens) < len(tokens):
+            return False
+        for token in tokens:
+            self.accept(token)
+        return True
 
     def allowed(self) -> npt.NDArray[np.intp]:
         """Ids of the tokens that may come next, at least one; end tokens only where the answer may end.
@@ -57,6 +74,10 @@ class Constraint:
     def forced(self) -> list[int]:
         """The tokens that must come next, as far as no choice is left. Changes nothing."""
         return self._matcher.compute_ff_tokens()
+
+    def replaces(self, _token: int) -> bool:
+        """What is allowed may stand."""
+        return False
 
     def accept(self, token: int) -> None:
         """The answer goes on with this token."""
@@ -95,8 +116,11 @@ class Grammars:
         self._compiled[grammar] = matcher
         if len(self._compiled) > _KEPT:
             self._compiled.popitem(last=False)
-        size = self._tokenizer.vocab_size
-        return tuple(Constraint(matcher.deep_copy(), size) for _ in range(count))
+        tokenizer = self._tokenizer
+        return tuple(
+            Constraint(matcher.deep_copy(), tokenizer.vocab_size, tokenizer.tokenize_bytes)
+            for _ in range(count)
+        )
 
 
 def _compile(tokenizer: LLTokenizer, grammar: str) -> LLMatcher:

@@ -192,7 +192,8 @@ class Engine:
             self._say(job, _stopped(sequence, "length"))
             self._end(job, sequence)
             return
-        constraint, logprobs = sequence.constraint, sequence.request.logprobs
+        request, constraint = sequence.request, sequence.constraint
+        logprobs, shown = request.logprobs, request.shown
         tokens = self._next_tokens(sequence, row)
         job.sampled(self._clock())
         text, reason = "", None
@@ -200,8 +201,10 @@ class Engine:
             sequence.append(token)
             self.counters.completion_tokens += 1
             ended = self._vocab.is_eog(token)
+            if not ended or token in shown:
+                piece = shown.get(token) or self._vocab.piece(token)
+                text += sequence.text.push(piece, constraint is not None and constraint.quiet)
             if not ended:
-                text += sequence.text.push(self._vocab.piece(token))
                 if logprobs is not None:
                     logits = self._context.logits(row)
                     sequence.pending_logprobs.append(
@@ -231,9 +234,15 @@ class Engine:
             return [chain.sample(self._context, row)]
         tokens, forced = [], constraint.forced()
         if not forced:
-            token = chain.sample_among(constraint.allowed(), self._context.logits(row))
-            constraint.accept(token)
-            tokens, forced = [token], constraint.forced()
+            allowed = constraint.allowed()
+            if allowed is None:
+                token = chain.sample(self._context, row)
+            else:
+                token = chain.sample_among(allowed, self._context.logits(row))
+            if not constraint.replaces(token):
+                constraint.accept(token)
+                tokens = [token]
+            forced = constraint.forced()
         if sequence.request.logprobs is not None:
             forced = forced[: 1 - len(tokens)]
         for token in forced:

@@ -39,6 +39,7 @@ class Job:
             prompt=len(self.request.prompt),
             completion=sum(s.generated for s in self.sequences),
             cached=self.sequences[0].cached,
+            reasoning=sum(s.constraint.thought for s in self.sequences if s.constraint),
         )
 
     def timings(self, now: float) -> Timings:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from llmrun.engine.constraint import Constraint
+from llmrun.engine.guide import Guide
 from llmrun.types import SamplingParams
 
 
@@ -20,6 +21,7 @@ class EngineRequest:
     arrived     when it arrived, on the engine's clock
     tokens      whether the end of an answer carries its token ids
     constraints one for each answer, which the request gives away; empty: answers are free
+    shown       control tokens that are part of an answer's text, and the bytes they stand for
     """
 
     id: str
@@ -31,5 +33,6 @@ class EngineRequest:
     max_tokens: int | None = None
     stop: tuple[str, ...] = field(default=())
     logprobs: int | None = None
-    constraints: tuple[Constraint, ...] = ()
+    constraints: tuple[Guide, ...] = ()
+    shown: Mapping[int, bytes] = field(default_factory=dict)
     tokens: bool = False

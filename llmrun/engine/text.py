@@ -19,10 +19,13 @@ class TextStream:
         self._held = ""
         self.stopped: str | None = None
 
-    def push(self, piece: bytes) -> str:
-        """The text that is certain after these bytes."""
+    def push(self, piece: bytes, quiet: bool = False) -> str:
+        """The text that is certain after these bytes; `quiet`: no stop string ends in them."""
         text = self._held + self._decoder.decode(piece)
         if not self._stops:
+            return text
+        if quiet:
+            self._held = ""
             return text
         found = [(at, stop) for stop in self._stops if (at := text.find(stop)) >= 0]
         if found:

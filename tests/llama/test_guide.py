@@ -15,7 +15,7 @@ def test_guide_tokenizer_lets_no_grammar_write_a_token_that_is_no_text(tmp_path:
     model = tiny_model(tmp_path)
     tokenizer = guide_tokenizer(model.vocab)
     matcher = LLMatcher(tokenizer, LLMatcher.grammar_from_regex('"[^"]*"'))
-    constraint = Constraint(matcher, tokenizer.vocab_size)
+    constraint = Constraint(matcher, tokenizer.vocab_size, tokenizer.tokenize_bytes)
     constraint.accept(model.vocab.tokenize('"', special=False)[-1])
     within = set(constraint.allowed().tolist())
     assert within.isdisjoint(CONTROL.values())
