@@ -3,42 +3,87 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol
+from typing import Annotated, Any
 
-from llmrun.types import Options
+import msgspec
+from pydantic import Field
 
+from llmrun.api.schema import Body
+from llmrun.errors import INVALID_REQUEST, LlmrunError
+from llmrun.types import Options, SamplerName
 
-class Sampled(Protocol):
-    """A body with these fields; `None` in one means that it was not sent."""
+_TYPES = {field.name: field.type for field in msgspec.structs.fields(Options)}
+MAX_TEXTS = 64
 
-    temperature: float | None
-    top_k: int | None
-    top_p: float | None
-    min_p: float | None
-    typical_p: float | None
-    repeat_penalty: float | None
-    repeat_last_n: int | None
-    presence_penalty: float | None
-    frequency_penalty: float | None
-    seed: int | None
+Texts = Annotated[list[Annotated[str, Field(min_length=1, max_length=1000)]], Field(max_length=MAX_TEXTS)]
 
 
-def options_of(
-    body: Sampled, *, max_tokens: int | None, stop: Sequence[str] | None, ctx: int | None
-) -> Options:
-    """What `body` sets, in the daemon's words; a seed of −1 asks for a fresh one."""
-    return Options(
-        temperature=body.temperature,
-        top_k=body.top_k,
-        top_p=body.top_p,
-        min_p=body.min_p,
-        typical_p=body.typical_p,
-        repeat_penalty=body.repeat_penalty,
-        repeat_last_n=body.repeat_last_n,
-        presence_penalty=body.presence_penalty,
-        frequency_penalty=body.frequency_penalty,
-        seed=None if body.seed == -1 else body.seed,
-        max_tokens=max_tokens,
-        stop=tuple(stop or ()),
-        ctx=ctx,
-    )
+def within(name: str, description: str) -> Any:
+    """The pydantic field of an option: the bounds that it has everywhere, and what it does."""
+    schema = msgspec.json.schema(_TYPES[name])["anyOf"][0]
+    return Field(ge=schema.get("minimum"), le=schema.get("maximum"), description=description)
+
+
+class LlamaSampling(Body):
+    """The fields that carry llama-server's names in every dialect that takes them."""
+
+    top_k: Annotated[int | None, within("top_k", "llama.cpp's; 0 keeps all")] = None
+    min_p: Annotated[float | None, within("min_p", "llama.cpp's; 0 is off")] = None
+    typical_p: Annotated[float | None, within("typical_p", "llama.cpp's; 1 is off")] = None
+    repeat_penalty: Annotated[float | None, within("repeat_penalty", "llama.cpp's; 1 is off")] = None
+    repeat_last_n: Annotated[
+        int | None, within("repeat_last_n", "llama.cpp's; 0 is off, −1 the whole context")
+    ] = None
+    dynatemp_range: Annotated[
+        float | None, within("dynatemp_range", "llama.cpp's; how far the temperature moves; 0 is off")
+    ] = None
+    dynatemp_exponent: Annotated[
+        float | None, within("dynatemp_exponent", "llama.cpp's; with `dynatemp_range`")
+    ] = None
+    top_n_sigma: Annotated[float | None, within("top_n_sigma", "llama.cpp's; 0 or less is off")] = None
+    xtc_probability: Annotated[float | None, within("xtc_probability", "llama.cpp's; 0 is off")] = None
+    xtc_threshold: Annotated[float | None, within("xtc_threshold", "llama.cpp's; above 0.5 is off")] = None
+    dry_multiplier: Annotated[float | None, within("dry_multiplier", "llama.cpp's; 0 is off")] = None
+    dry_base: Annotated[float | None, within("dry_base", "llama.cpp's; with `dry_multiplier`")] = None
+    dry_allowed_length: Annotated[
+        int | None, within("dry_allowed_length", "llama.cpp's; longer repetitions are penalised")
+    ] = None
+    dry_penalty_last_n: Annotated[
+        int | None, within("dry_penalty_last_n", "llama.cpp's; 0 is off, −1 the whole context")
+    ] = None
+    dry_sequence_breakers: Annotated[
+        Texts | None, Field(description="llama.cpp's; texts that end a repetition")
+    ] = None
+    mirostat: Annotated[int | None, within("mirostat", "llama.cpp's; 1 or 2; 0 is off")] = None
+    mirostat_tau: Annotated[float | None, within("mirostat_tau", "llama.cpp's; with `mirostat`")] = None
+    mirostat_eta: Annotated[float | None, within("mirostat_eta", "llama.cpp's; with `mirostat`")] = None
+    adaptive_target: Annotated[
+        float | None, within("adaptive_target", "llama.cpp's; where `samplers` names adaptive_p")
+    ] = None
+    adaptive_decay: Annotated[
+        float | None, within("adaptive_decay", "llama.cpp's; with `adaptive_target`")
+    ] = None
+    min_keep: Annotated[int | None, within("min_keep", "llama.cpp's; tokens that samplers leave")] = None
+    samplers: Annotated[
+        list[SamplerName] | None, Field(max_length=16, description="llama.cpp's; which of them, in order")
+    ] = None
+    ignore_eos: Annotated[
+        bool | None, Field(description="llama.cpp's; the answer ends by its limits alone")
+    ] = None
+    min_tokens: Annotated[
+        int | None, within("min_tokens", "vLLM's; tokens before the model may end its answer")
+    ] = None
+    banned_strings: Annotated[Texts | None, Field(description="texts that never come in the answer")] = None
+
+
+_TAKEN = [name for name in _TYPES if name not in ("max_tokens", "stop", "ctx")]
+
+
+def options_of(body: Body, *, max_tokens: int | None, stop: Sequence[str] | None, ctx: int | None) -> Options:
+    """What `body` sets by the options' own names; the limits have other names in each dialect."""
+    given = {name: value for name in _TAKEN if (value := getattr(body, name, None)) is not None}
+    limits = {"max_tokens": max_tokens, "stop": tuple(stop or ()), "ctx": ctx}
+    try:
+        return msgspec.convert({**given, **limits}, Options)
+    except msgspec.ValidationError as error:  # a dialect's own bounds are wider than the options'
+        raise LlmrunError(INVALID_REQUEST, f"an option is out of its bounds: {error}") from None

@@ -1,22 +1,17 @@
 """Generation options as people write them: `KEY=VALUE` on the command line, `/set KEY VALUE` in chat.
 
-Goes in: text. Comes out: `llmrun.types.Options`. Ranges are the daemon's to judge.
+Goes in: text. Comes out: `llmrun.types.Options`.
 """
 
 from __future__ import annotations
 
 import difflib
-import math
 from collections.abc import Iterable
-from typing import Any
-
-import msgspec
 
 from llmrun.errors import USAGE, LlmrunError
 from llmrun.types import Options
+from llmrun.types.option_text import OPTION_NAMES, option_form, option_value
 
-_TYPES = {field.name: field.type for field in msgspec.structs.fields(Options)}
-OPTION_NAMES = tuple(_TYPES)
 UNSET = "model's own"
 # What other programs call them, where the spelling alone would not lead to ours.
 _ELSEWHERE = {"num_predict": "max_tokens", "n_predict": "max_tokens", "temp": "temperature"}
@@ -25,7 +20,7 @@ _ELSEWHERE = {"num_predict": "max_tokens", "n_predict": "max_tokens", "temp": "t
 def option_name(key: str) -> str:
     """The option that `key` means; `top-p` is `top_p`. LlmrunError USAGE for none, with the nearest."""
     name = key.strip().replace("-", "_").lower()
-    if name not in _TYPES:
+    if name not in OPTION_NAMES:
         near = difflib.get_close_matches(_ELSEWHERE.get(name, name), OPTION_NAMES, n=1)
         hint = f"did you mean {near[0]!r}?" if near else f"known are {', '.join(OPTION_NAMES)}"
         raise LlmrunError(USAGE, f"there is no option {key.strip()!r}", hint=hint)
@@ -35,16 +30,11 @@ def option_name(key: str) -> str:
 def parse_option(key: str, text: str) -> Options:
     """One option. LlmrunError USAGE for an unknown key or a value of the wrong type."""
     name = option_name(key)
-    if name == "stop":
-        return Options(stop=(text,))
     try:
-        value: Any = msgspec.convert(text.strip(), _TYPES[name], strict=False)
-    except msgspec.ValidationError:
-        value = None
-    if value is None or not math.isfinite(value):
-        kind = "a whole number" if _TYPES[name] == int | None else "a number"
-        raise LlmrunError(USAGE, f"option {name} is {text!r}, which is not {kind}")
-    return Options(**{name: value})
+        return Options(**{name: option_value(name, text)})
+    except ValueError:
+        message = f"option {name} is {text!r}, which is not {option_form(name)}"
+        raise LlmrunError(USAGE, message) from None
 
 
 def parse_options(pairs: Iterable[str]) -> Options:

@@ -95,6 +95,13 @@ class Vocab:
         return frozenset(i for i in range(self.size) if lib.llama_vocab_is_eog(self._vocab, i))
 
     @functools.cached_property
+    def suppressed(self) -> tuple[int, ...]:
+        """Tokens that the model's file says must never be sampled."""
+        count = ctypes.c_int32(0)
+        tokens = lib.llama_vocab_get_suppress_tokens(self._vocab, ctypes.byref(count))
+        return tuple(tokens[: count.value]) if tokens and count.value > 0 else ()
+
+    @functools.cached_property
     def _attributes(self) -> dict[int, int]:
         """Attributes of the tokens that are more than text."""
         attributes = {i: int(lib.llama_vocab_get_attr(self._vocab, i)) for i in range(self.size)}

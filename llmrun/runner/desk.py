@@ -156,7 +156,7 @@ class Desk:
             raw = request.prompt
             text = raw if isinstance(raw, str) else vocab.detokenize(prompt).decode("utf-8", "replace")
             self._echoes[request.id] = (text, request.n)
-        seed = secrets.randbits(32) if options.seed is None else options.seed & 0xFFFFFFFF
+        seed = secrets.randbits(32) if options.seed in (None, -1) else options.seed & 0xFFFFFFFF
         return EngineRequest(
             id=request.id,
             prompt=tuple(prompt),

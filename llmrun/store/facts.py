@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Literal
 
@@ -16,6 +17,7 @@ from llmrun.errors import BAD_FILE, LlmrunError
 from llmrun.store.ggml import FILE_TYPES
 from llmrun.store.gguf import GGUFHeader, LongArray, read_header, read_strings
 from llmrun.types import Options
+from llmrun.types.option_text import option_value
 
 ModelKind = Literal["chat", "completion", "embedding"]
 
@@ -96,21 +98,30 @@ def _quant(headers: Sequence[GGUFHeader]) -> str:
     return sizes.most_common(1)[0][0] if sizes else ""
 
 
+# Keys of llama.cpp's llama-arch.cpp (general.sampling.*) and the options they set.
+_SAMPLING = {
+    "temp": "temperature",
+    "top_k": "top_k",
+    "top_p": "top_p",
+    "min_p": "min_p",
+    "xtc_probability": "xtc_probability",
+    "xtc_threshold": "xtc_threshold",
+    "penalty_repeat": "repeat_penalty",
+    "penalty_last_n": "repeat_last_n",
+    "mirostat": "mirostat",
+    "mirostat_tau": "mirostat_tau",
+    "mirostat_eta": "mirostat_eta",
+    "sequence": "samplers",
+}
+
+
 def _options(header: GGUFHeader) -> Options:
     """`general.sampling.*`; values that no sampler could use are left out rather than refused, since the
     file was not written by the person who runs it."""
-    number, integer = header.number, header.integer
-    temperature = number("general.sampling.temp")
-    top_k = integer("general.sampling.top_k")
-    top_p = number("general.sampling.top_p")
-    min_p = number("general.sampling.min_p")
-    penalty = number("general.sampling.penalty_repeat")
-    last_n = integer("general.sampling.penalty_last_n")
-    return Options(
-        temperature=temperature if temperature is not None and 0 <= temperature < 100 else None,
-        top_k=top_k if top_k is not None and top_k >= 0 else None,
-        top_p=top_p if top_p is not None and 0 < top_p <= 1 else None,
-        min_p=min_p if min_p is not None and 0 <= min_p <= 1 else None,
-        repeat_penalty=penalty if penalty is not None and 0 < penalty < 100 else None,
-        repeat_last_n=last_n if last_n is not None and last_n >= -1 else None,
-    )
+    found = {}
+    for key, option in _SAMPLING.items():
+        value = header.metadata.get(f"general.sampling.{key}")
+        if isinstance(value, int | float | str):
+            with suppress(ValueError):
+                found[option] = option_value(option, str(value))
+    return Options(**found)

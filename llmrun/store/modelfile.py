@@ -26,18 +26,17 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import get_args
-
-import msgspec
 
 from llmrun.errors import INVALID_REQUEST, LlmrunError
 from llmrun.store.go_template import Untranslatable, looks_go, to_jinja
 from llmrun.store.modelfile_syntax import Place, Statement, format_value, statements
 from llmrun.store.reference import FileRef, Reference, parse_reference
 from llmrun.types import Message, Options, Role
+from llmrun.types.option_text import OPTION_NAMES, option_form, option_spelling, option_value
 
 _TEXTS = ("TEMPLATE", "SYSTEM")
 _INSTRUCTIONS = (
@@ -58,9 +57,6 @@ _ELSEWHERE = {
     "main_gpu": "llmrun uses every device",
     "use_mmap": "llmrun always maps the file",
     "use_mlock": "llmrun never locks memory",
-    "mirostat": "use temperature and min_p",
-    "mirostat_eta": "use temperature and min_p",
-    "mirostat_tau": "use temperature and min_p",
     "tfs_z": "use min_p",
     "penalize_newline": "llama.cpp has no such option",
     "draft_num_predict": "llmrun chooses it",
@@ -111,42 +107,6 @@ class Modelfile:
                 )
 
 
-def _between(low: float, high: float) -> Callable[[str], float]:
-    def parse(text: str) -> float:
-        value = float(text)
-        if not low <= value <= high:
-            raise ValueError(text)
-        return value
-
-    return parse
-
-
-def _at_least(low: int) -> Callable[[str], int]:
-    def parse(text: str) -> int:
-        value = int(text)
-        if value < low:
-            raise ValueError(text)
-        return value
-
-    return parse
-
-
-_PARAMETERS: dict[str, tuple[Callable[[str], float], str]] = {
-    "temperature": (_between(0, 100), "a number from 0"),
-    "top_k": (_at_least(0), "a count"),
-    "top_p": (_between(0, 1), "a number from 0 to 1"),
-    "min_p": (_between(0, 1), "a number from 0 to 1"),
-    "typical_p": (_between(0, 1), "a number from 0 to 1"),
-    "repeat_penalty": (_between(0.01, 100), "a number above 0"),
-    "repeat_last_n": (_at_least(-1), "a count or -1"),
-    "presence_penalty": (_between(-100, 100), "a number"),
-    "frequency_penalty": (_between(-100, 100), "a number"),
-    "seed": (_at_least(0), "a whole number from 0"),
-    "max_tokens": (_at_least(1), "a count of tokens"),
-    "ctx": (_at_least(1), "a count of tokens"),
-}
-
-
 class _Draft:
     """A Modelfile while it is read: the values of what stands once, the lists of what may be repeated."""
 
@@ -155,8 +115,7 @@ class _Draft:
         self.sources: list[Reference] = []
         self.adapters: list[Reference] = []
         self.draft: Reference | None = None
-        self.numbers: dict[str, float] = {}
-        self.stops: list[str] = []
+        self.options = Options()
         self.messages: list[Message] = []
         self.licenses: list[str] = []
 
@@ -179,7 +138,7 @@ def parse_modelfile(text: str, where: str = "Modelfile") -> Modelfile:
         sources=tuple(draft.sources),
         sha256=once["SHA256"].lower() if "SHA256" in once else None,
         size=int(once["SIZE"]) if "SIZE" in once else None,
-        options=msgspec.convert({**draft.numbers, "stop": tuple(dict.fromkeys(draft.stops))}, Options),
+        options=draft.options,
         template=once.get("TEMPLATE"),
         system=once.get("SYSTEM"),
         messages=tuple(draft.messages),
@@ -203,9 +162,7 @@ def format_modelfile(modelfile: Modelfile) -> str:
         lines.append(f"DRAFT {modelfile.draft}")
     if modelfile.requires:
         lines.append(f"REQUIRES {modelfile.requires}")
-    options = {name: getattr(modelfile.options, name) for name in _PARAMETERS}
-    lines += [f"PARAMETER {name} {value}" for name, value in options.items() if value is not None]
-    lines += [f"PARAMETER stop {format_value(stop)}" for stop in modelfile.options.stop]
+    lines += _option_lines(modelfile.options)
     for name in _TEXTS:
         if (text := getattr(modelfile, name.lower())) is not None:
             lines.append(f"{name} {format_value(text)}")
@@ -215,6 +172,13 @@ def format_modelfile(modelfile: Modelfile) -> str:
     if modelfile.default:
         lines.append("DEFAULT")
     return "\n".join(lines) + "\n"
+
+
+def _option_lines(options: Options) -> list[str]:
+    set_here = {name: value for name in OPTION_NAMES if (value := getattr(options, name)) is not None}
+    stops = [f"PARAMETER stop {format_value(stop)}" for stop in set_here.pop("stop")]
+    others = [f"PARAMETER {name} {format_value(option_spelling(value))}" for name, value in set_here.items()]
+    return others + stops
 
 
 def _take(statement: Statement, draft: _Draft) -> None:
@@ -252,22 +216,17 @@ def _take(statement: Statement, draft: _Draft) -> None:
 
 
 def _parameter(name: str, text: str, place: Place, draft: _Draft) -> None:
-    if name == "stop":
-        draft.stops.append(text)
-        return
     if name in _ELSEWHERE:
         raise place.error(f"the parameter {name} cannot be used", _ELSEWHERE[name])
     option = _ALIASES.get(name, name)
-    if option not in _PARAMETERS:
-        known = [*_PARAMETERS, *_ALIASES, "stop"]
-        raise place.error(f"{name!r} is not a parameter", _nearest(name, known))
-    parse, form = _PARAMETERS[option]
+    if option not in OPTION_NAMES:
+        raise place.error(f"{name!r} is not a parameter", _nearest(name, [*OPTION_NAMES, *_ALIASES]))
+    if name == "num_predict" and text.strip() in ("-1", "-2"):
+        return  # "until the context is full": what holds where nothing is set
     try:
-        if name == "num_predict" and int(text) in (-1, -2):
-            return  # "until the context is full": what holds where nothing is set
-        draft.numbers[option] = parse(text)
+        draft.options = Options(**{option: option_value(option, text)}).over(draft.options)
     except ValueError:
-        raise place.error(f"{name} is {text!r}, which is not {form}") from None
+        raise place.error(f"{name} is {text!r}, which is not {option_form(option)}") from None
 
 
 def _message(role: str, text: str, place: Place) -> Message:

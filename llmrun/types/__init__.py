@@ -40,7 +40,7 @@ from llmrun.types.requests import (
     RenderRequest,
     TokenizeRequest,
 )
-from llmrun.types.sampling import Options, SamplingParams
+from llmrun.types.sampling import Options, SamplerName, SamplingParams
 
 __all__ = [
     "AdapterScale",
@@ -68,6 +68,7 @@ __all__ = [
     "RenderRequest",
     "Rendered",
     "Role",
+    "SamplerName",
     "SamplingParams",
     "Started",
     "Stopped",

@@ -23,7 +23,10 @@ def test_parse_options_later_wins_and_stops_add_up() -> None:
         ("temprature=1", "did you mean 'temperature'?"),
         ("num_ctx=5", "did you mean 'ctx'?"),
         ("num_predict=5", "did you mean 'max_tokens'?"),
-        ("mirostat=1", "known are temperature, top_k"),
+        ("zebra=1", "known are temperature, top_k"),
+        ("mirostat=3", "not a whole number from 0 to 2"),
+        ("samplers=top_k;foo", "not a list of penalties, dry"),
+        ("ignore_eos=perhaps", "not true or false"),
         ("top_k=1.5", "not a whole number"),
         ("top_k=true", "not a whole number"),
         ("top_p=", "not a number"),
@@ -40,8 +43,9 @@ def test_parse_options_wrong_pair_is_refused_in_words(pair: str, says: str) -> N
 
 
 def test_every_option_can_be_set() -> None:
+    unusual = {"samplers": "top_k;temp", "adaptive_decay": "0.5"}
     for name in Options.__struct_fields__:
-        assert parse_option(name, "1") != Options()
+        assert parse_option(name, unusual.get(name, "1")) != Options()
 
 
 def test_describe_names_every_option() -> None:

@@ -10,7 +10,7 @@ from typing import Annotated
 
 from pydantic import BeforeValidator, Field
 
-from llmrun.api.options import options_of
+from llmrun.api.options import options_of, within
 from llmrun.api.schema import Body, Ignored, Refused
 from llmrun.types import Options
 
@@ -55,22 +55,19 @@ class ModelOptions(Body):
         Whole,
     ] = None
     temperature: Annotated[
-        float | None, Field(ge=0, description="0 takes the likeliest token; default: the model's, else 0.8")
+        float | None,
+        within("temperature", "0 takes the likeliest token; default: the model's, else 0.8"),
     ] = None
-    top_k: Annotated[
-        int | None, Field(ge=0, le=INT32, description="0 keeps all; default: the model's, else 40"), Whole
-    ] = None
-    top_p: Annotated[float | None, Field(ge=0, le=1, description="default: the model's, else 0.95")] = None
-    min_p: Annotated[
-        float | None, Field(ge=0, le=1, description="0 is off; default: the model's, else 0.05")
-    ] = None
-    typical_p: Annotated[float | None, Field(gt=0, le=1, description="1 is off")] = None
-    repeat_last_n: Annotated[
-        int | None, Field(ge=-1, le=INT32, description="0 is off, −1 the whole context"), Whole
-    ] = None
-    repeat_penalty: Annotated[float | None, Field(gt=0, description="1 is off")] = None
-    presence_penalty: Annotated[float | None, Field(ge=-100, le=100, description="0 is off")] = None
-    frequency_penalty: Annotated[float | None, Field(ge=-100, le=100, description="0 is off")] = None
+    top_k: Annotated[int | None, within("top_k", "0 keeps all; default: the model's, else 40"), Whole] = None
+    top_p: Annotated[float | None, within("top_p", "default: the model's, else 0.95")] = None
+    min_p: Annotated[float | None, within("min_p", "0 is off; default: the model's, else 0.05")] = None
+    typical_p: Annotated[float | None, within("typical_p", "1 is off")] = None
+    repeat_last_n: Annotated[int | None, within("repeat_last_n", "0 is off, −1 the whole context"), Whole] = (
+        None
+    )
+    repeat_penalty: Annotated[float | None, within("repeat_penalty", "1 is off")] = None
+    presence_penalty: Annotated[float | None, within("presence_penalty", "0 is off")] = None
+    frequency_penalty: Annotated[float | None, within("frequency_penalty", "0 is off")] = None
     seed: Annotated[int | None, Field(ge=-1, lt=2**63, description="−1 or none: a fresh one"), Whole] = None
     stop: Annotated[Stops | None, Field(description="a string or a list of them, none empty")] = None
     num_keep: Annotated[object, Ignored("the context is never shifted, so all of the prompt is kept")] = None
@@ -83,9 +80,9 @@ class ModelOptions(Body):
     f16_kv: Annotated[object, Ignored(f"{_AT_START}LLMRUN_KV_TYPE")] = None
     use_mmap: Annotated[object, Ignored("a hint for speed alone")] = None
     use_mlock: Annotated[object, Ignored("a hint for speed alone")] = None
-    mirostat_tau: Annotated[object, Ignored("has a meaning only with `mirostat`")] = None
-    mirostat_eta: Annotated[object, Ignored("has a meaning only with `mirostat`")] = None
-    mirostat: Annotated[object, Refused("Mirostat sampling", unless=(0, 0.0))] = None
+    mirostat: Annotated[int | None, within("mirostat", "1 or 2; 0 is off"), Whole] = None
+    mirostat_tau: Annotated[float | None, within("mirostat_tau", "with `mirostat`")] = None
+    mirostat_eta: Annotated[float | None, within("mirostat_eta", "with `mirostat`")] = None
     tfs_z: Annotated[object, Refused("tail-free sampling", unless=(1, 1.0))] = None
     penalize_newline: Annotated[object, Refused("a penalty that spares newlines", unless=(True,))] = None
     logits_all: Annotated[object, Refused("logits of every prompt token", unless=(False,))] = None

@@ -11,7 +11,7 @@ from typing import Annotated, Literal
 from pydantic import BeforeValidator, Field, PlainValidator, WithJsonSchema, model_validator
 
 from llmrun.api.openai.response_format import ResponseFormat
-from llmrun.api.options import options_of
+from llmrun.api.options import LlamaSampling, options_of, within
 from llmrun.api.schema import Body, Ignored, Refused, unsupported, wrong
 from llmrun.types import Options, OutputFormat
 
@@ -64,12 +64,13 @@ class StreamOptions(Body):
     include_obfuscation: Annotated[bool | None, Ignored("no padding is sent")] = None
 
 
-class Sampling(Body):
+class Sampling(LlamaSampling):
     """The fields that both routes share."""
 
     model: Annotated[str, Field(min_length=1, description="a name that `llmrun list` shows")]
     temperature: Annotated[
-        float | None, Field(ge=0, description="0 takes the likeliest token; default: the model's, else 0.8")
+        float | None,
+        within("temperature", "0 takes the likeliest token; default: the model's, else 0.8"),
     ] = None
     top_p: Annotated[float | None, Field(gt=0, le=1, description="default: the model's, else 0.95")] = None
     presence_penalty: Annotated[float | None, Field(ge=-2, le=2, description="−2 to 2")] = None
@@ -85,13 +86,6 @@ class Sampling(Body):
     )
     stream: Annotated[bool | None, Field(description="server-sent events")] = None
     stream_options: Annotated[StreamOptions | None, Field(description="only with `stream`")] = None
-    top_k: Annotated[int | None, Field(ge=0, le=INT32, description="not OpenAI's; 0 keeps all")] = None
-    min_p: Annotated[float | None, Field(ge=0, le=1, description="not OpenAI's; 0 is off")] = None
-    typical_p: Annotated[float | None, Field(gt=0, le=1, description="not OpenAI's; 1 is off")] = None
-    repeat_penalty: Annotated[float | None, Field(gt=0, description="not OpenAI's; 1 is off")] = None
-    repeat_last_n: Annotated[
-        int | None, Field(ge=-1, le=INT32, description="not OpenAI's; 0 is off, −1 the whole context")
-    ] = None
     ctx: Annotated[
         int | None,
         Field(ge=1, le=INT32, description="not OpenAI's; tokens of context to load the model with"),

@@ -55,7 +55,7 @@ def test_options_every_honoured_name_reaches_the_request() -> None:
 
 
 def test_options_none_set_leave_everything_to_the_model() -> None:
-    assert options() == options(seed=-1, stop=[], num_predict=None) == Options()
+    assert options() == options(stop=[], num_predict=None) == Options()
 
 
 @pytest.mark.parametrize(("given", "limit"), [(-1, INT32), (-2, INT32), (0, 0), (5, 5), (5.0, 5)])
@@ -70,12 +70,12 @@ def test_options_stop_may_be_one_text() -> None:
 def test_options_that_only_tune_speed_are_taken() -> None:
     speed = {"num_keep": 5, "num_batch": 2, "num_gpu": 1, "main_gpu": 0, "low_vram": False, "numa": False}
     speed |= {"use_mmap": True, "use_mlock": False, "num_thread": 8, "vocab_only": False, "f16_kv": True}
-    assert options(penalize_newline=True, mirostat=0, tfs_z=1.0, **speed) == Options()
+    assert options(penalize_newline=True, tfs_z=1.0, **speed) == Options()
 
 
 @pytest.mark.parametrize(
     ("name", "value"),
-    [("mirostat", 1), ("tfs_z", 0.5), ("penalize_newline", False), ("vocab_only", True)],
+    [("tfs_z", 0.5), ("penalize_newline", False), ("vocab_only", True)],
 )
 def test_options_that_would_change_the_answer_are_refused_by_name(name: str, value: object) -> None:
     error = refused(GenerateBody, options={name: value})

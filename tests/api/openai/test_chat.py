@@ -102,7 +102,7 @@ def test_to_request_every_field_reaches_the_request() -> None:
 
 
 def test_to_request_nothing_set_leaves_everything_to_the_model() -> None:
-    request = to_request(body(stop=[], seed=-1, max_tokens=None), "req_1")
+    request = to_request(body(stop=[], max_tokens=None), "req_1")
     assert request.options == Options()
     assert request.n == 1
     assert request.logprobs is None

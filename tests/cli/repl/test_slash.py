@@ -55,7 +55,7 @@ def test_set_shows_sets_and_resets() -> None:
     talk, shown = do("/set top-k 7")
     assert (talk.options, shown) == (Options(top_k=7), "top_k  7\n")
     assert do("/set top_k", talk)[1] == "top_k  7\n"
-    assert "temperature        model's own" in do("/set", talk)[1]
+    assert "temperature            model's own" in do("/set", talk)[1]
     do("/set top_k default", talk)
     assert talk.options == Options()
 
@@ -80,7 +80,7 @@ def test_show_tells_model_and_turns() -> None:
     talk.record("q", "a")
     shown = do("/show", talk)[1]
     assert "tiny:1m" in shown
-    assert "turns              1\n" in shown
+    assert "turns                  1\n" in shown
 
 
 @pytest.mark.parametrize(
