@@ -11,6 +11,7 @@ from typing import Any
 from llmrun.chat.bounds import bounded
 from llmrun.chat.control import ControlTokens
 from llmrun.chat.encoding import encode_marked
+from llmrun.chat.infill import infill_prompt
 from llmrun.chat.mark import Mark
 from llmrun.chat.template import ChatTemplate, variables
 from llmrun.chat.vocab import Vocab
@@ -50,13 +51,10 @@ class Prompter:
         """
         if request.messages is not None:
             ids = self._conversation(request.messages, request.template_kwargs)
-        elif isinstance(request.prompt, str):
-            text, suffix = request.prompt, request.suffix
-            ids = self._begun(
-                self._vocab.tokenize(text, special=True) if suffix is None else self._around(text, suffix)
-            )
+        elif request.suffix is not None:
+            ids = self._begun(infill_prompt(request.prompt, request.suffix, request.snippets, self._vocab))
         else:
-            ids = self.checked(request.prompt or (), "prompt")
+            ids = self._raw(() if request.prompt is None else request.prompt)
         if not ids:
             raise LlmrunError(
                 INVALID_REQUEST, "the prompt is empty", hint="send at least one token", field="prompt"
@@ -104,18 +102,17 @@ class Prompter:
             return ids
         return [bos, *ids]
 
-    def _around(self, prefix: str, suffix: str) -> list[int]:
-        """The ids after which a model writes what belongs between the two texts."""
-        if self._vocab.fim is None:
-            raise LlmrunError(
-                INVALID_REQUEST,
-                "this model cannot fill in the middle: its vocabulary has no tokens for that",
-                hint="leave the suffix out, or use a model made for code",
-                field="suffix",
-            )
-        before, after, middle = self._vocab.fim
-        front, back = (self._vocab.tokenize(text, special=False) for text in (prefix, suffix))
-        return [before, *front, after, *back, middle]
+    def _raw(self, prompt: str | Sequence[int | str]) -> list[int]:
+        """The ids of text, of ids, or of both in turn; BOS goes in front where text begins."""
+        pieces = [prompt] if isinstance(prompt, str) else prompt
+        ids: list[int] = []
+        for piece in pieces:
+            if isinstance(piece, str):
+                ids += self._vocab.tokenize(piece, special=True)
+            else:
+                ids.append(piece)
+        ids = self.checked(ids, "prompt")
+        return self._begun(ids) if pieces and isinstance(pieces[0], str) else ids
 
     def _behind(self, context: Sequence[int], ids: list[int]) -> list[int]:
         """`ids` behind earlier ones, without a BOS of their own."""

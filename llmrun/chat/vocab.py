@@ -29,6 +29,14 @@ class Vocab(Protocol):
     def fim(self) -> tuple[int, int, int] | None:
         """The tokens in front of a prefix, a suffix and the middle to fill in, if the model has them."""
 
+    @property
+    def fim_repo(self) -> int | None:
+        """The token in front of a project's name, for models that fill in with a project in view."""
+
+    @property
+    def fim_file(self) -> int | None:
+        """The token in front of a file's name, for the same."""
+
     def control_tokens(self) -> Mapping[str, int]:
         """Spelling -> id of the tokens with attribute CONTROL or UNKNOWN (`<|im_end|>`, `</s>`)."""
 

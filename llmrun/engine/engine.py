@@ -19,7 +19,7 @@ from llmrun.engine.scheduler import Row, Scheduler
 from llmrun.engine.sequence import Sequence
 from llmrun.errors import CANCELLED, INTERNAL, SHUTTING_DOWN, LlmrunError
 from llmrun.llama import Batch, Context, DecodeStatus, SamplerChain
-from llmrun.types import Event, Failed, Finished, FinishReason, Progress, Started, Stopped, Text
+from llmrun.types import Event, Failed, Finished, FinishReason, Started, Stopped
 
 Emit = Callable[[list[tuple[str, Event]]], None]
 
@@ -178,13 +178,13 @@ class Engine:
             job = self._jobs.get(sequence.request.id)
             if job is None:  # it failed with a row before this one
                 continue
+            if job.request.progress and not (sequence.generated or sequence.index):
+                self._say(job, job.progress(self._clock()))
             if output:
                 try:
                     self._advance(job, sequence, row)
                 except LlmrunError as error:
                     self._fail(job, error)
-            elif not sequence.generated:
-                self._say(job, Progress(sequence.computed, sequence.prompt_length, sequence.cached))
 
     def _advance(self, job: Job, sequence: Sequence, row: int) -> None:
         """Take a sequence's next tokens and say what became certain by them."""
@@ -200,6 +200,8 @@ class Engine:
         for count, token in enumerate(tokens, 1):
             sequence.append(token)
             self.counters.completion_tokens += 1
+            if sequence.request.tokens:
+                sequence.pending_tokens.append(token)
             ended = self._vocab.is_eog(token)
             if not ended or token in shown:
                 piece = shown.get(token) or self._vocab.piece(token)
@@ -216,9 +218,11 @@ class Engine:
                 break
         if reason is not None and sequence.text.stopped is None:
             text += sequence.text.flush()
+        if sequence.lines is not None:
+            text, over = sequence.lines.take(text, job.decoding_seconds, last=reason is not None)
+            reason = "length" if over else reason
         if text or sequence.pending_logprobs:
-            self._say(job, Text(sequence.index, text, tuple(sequence.pending_logprobs)))
-            sequence.pending_logprobs.clear()
+            self._say(job, sequence.said(text))
         if reason is not None:
             self._say(job, _stopped(sequence, reason))
             self._end(job, sequence)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from llmrun.engine.request import EngineRequest
 from llmrun.engine.sequence import Sequence, State
-from llmrun.types import Timings, Usage
+from llmrun.types import Progress, Timings, Usage
 
 
 @dataclass
@@ -32,6 +32,16 @@ class Job:
         if self.first_token is None:
             self.first_token = now
         self.last_token = now
+
+    @property
+    def decoding_seconds(self) -> float:
+        """From the first token to the newest."""
+        return (self.last_token or 0.0) - (self.first_token or 0.0)
+
+    def progress(self, now: float) -> Progress:
+        """How far the prompt is, by the first answer, whose prompt the others share."""
+        first, started = self.sequences[0], now if self.started is None else self.started
+        return Progress(first.computed, first.prompt_length, first.cached, (now - started) * 1e3)
 
     def usage(self) -> Usage:
         """Tokens so far. The prompt counts once, however many answers; `cached` is the first answer's."""

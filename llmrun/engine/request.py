@@ -19,7 +19,9 @@ class EngineRequest:
     logprobs    None: off; k: with the k likeliest alternatives
     seed        32 bits; answer i samples with seed + i
     arrived     when it arrived, on the engine's clock
-    tokens      whether the end of an answer carries its token ids
+    tokens      whether texts and the end of an answer carry their token ids
+    progress    whether Progress events are wanted
+    min_indent, line_seconds  see `llmrun.engine.lines`
     constraints one for each answer, which the request gives away; empty: answers are free
     shown       control tokens that are part of an answer's text, and the bytes they stand for
     """
@@ -36,3 +38,6 @@ class EngineRequest:
     constraints: tuple[Guide, ...] = ()
     shown: Mapping[int, bytes] = field(default_factory=dict)
     tokens: bool = False
+    progress: bool = False
+    min_indent: int = 0
+    line_seconds: float | None = None

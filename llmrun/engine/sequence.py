@@ -6,10 +6,11 @@ import enum
 
 import numpy as np
 
+from llmrun.engine.lines import Lines
 from llmrun.engine.request import EngineRequest
 from llmrun.engine.resident import Resident, Tokens
 from llmrun.engine.text import TextStream
-from llmrun.types import FinishReason, TokenLogprob
+from llmrun.types import FinishReason, Text, TokenLogprob
 
 
 class State(enum.Enum):
@@ -35,7 +36,9 @@ class Sequence:
         self.cached = 0
         self.text = TextStream(request.stop)
         self.constraint = request.constraints[index] if request.constraints else None
+        self.lines = Lines.of(request.min_indent, request.line_seconds)
         self.pending_logprobs: list[TokenLogprob] = []
+        self.pending_tokens: list[int] = []
         self._tokens = np.array(request.prompt, np.int32)
         self.length = len(request.prompt)
 
@@ -75,6 +78,13 @@ class Sequence:
                 self.kv.tokens = self._tokens
         self._tokens[self.length] = token
         self.length += 1
+
+    def said(self, text: str) -> Text:
+        """`text` as the next event of this answer, with what was noted of its tokens since the last."""
+        event = Text(self.index, text, tuple(self.pending_logprobs), tuple(self.pending_tokens))
+        self.pending_logprobs.clear()
+        self.pending_tokens.clear()
+        return event
 
     def settle(self, kv: Resident) -> None:
         """Run in the slot of `kv`, which then follows this sequence's tokens."""

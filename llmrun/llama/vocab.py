@@ -23,6 +23,8 @@ class Vocab:
         self.eos = self._id(lib.llama_vocab_eos)
         self.add_bos = bool(lib.llama_vocab_get_add_bos(self._vocab))
         self.fim = self._fim()
+        self.fim_repo = self._id(lib.llama_vocab_fim_rep)
+        self.fim_file = self._id(lib.llama_vocab_fim_sep)
         self._pieces: dict[int, bytes] = {}
 
     @property

@@ -169,6 +169,9 @@ class Desk:
             logprobs=request.logprobs,
             constraints=self._constraints(request),
             tokens=request.tokens,
+            progress=request.progress,
+            min_indent=request.min_indent,
+            line_seconds=request.line_seconds,
         )
 
     def _constraints(self, request: GenerateRequest) -> tuple[Constraint, ...]:

@@ -38,6 +38,7 @@ from llmrun.types.requests import (
     Overflow,
     RankRequest,
     RenderRequest,
+    Snippet,
     TokenizeRequest,
 )
 from llmrun.types.sampling import Options, SamplerName, SamplingParams
@@ -70,6 +71,7 @@ __all__ = [
     "Role",
     "SamplerName",
     "SamplingParams",
+    "Snippet",
     "Started",
     "Stopped",
     "Terminal",

@@ -67,19 +67,23 @@ class Started(msgspec.Struct, frozen=True, tag="started"):
 
 
 class Progress(msgspec.Struct, frozen=True, tag="progress"):
-    """Prompt tokens computed so far (`cached` of them came from the cache)."""
+    """Prompt tokens computed so far, `cached` of them found in the cache, in `elapsed_ms` since the first of
+    them was begun. Sent where the request wanted it, at most once a step; the last has all of them."""
 
     processed: int
     total: int
     cached: int
+    elapsed_ms: float = 0.0
 
 
 class Text(msgspec.Struct, frozen=True, tag="text"):
-    """More of answer `index`: valid UTF-8, never part of a stop string. May be empty with logprobs."""
+    """More of answer `index`: valid UTF-8, never part of a stop string. May be empty with logprobs.
+    `tokens`: the ids it came of, where the request wanted them."""
 
     index: int
     text: str
     logprobs: tuple[TokenLogprob, ...] = ()
+    tokens: tuple[int, ...] = ()
 
 
 class Reasoning(msgspec.Struct, frozen=True, tag="reasoning"):

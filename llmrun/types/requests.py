@@ -37,11 +37,19 @@ class AdapterScale(msgspec.Struct, frozen=True, kw_only=True):
     scale: float = 1.0
 
 
+class Snippet(msgspec.Struct, frozen=True, array_like=True):
+    """A piece of a file, for a model that fills in another."""
+
+    filename: str
+    text: str
+
+
 class GenerateRequest(msgspec.Struct, frozen=True, kw_only=True, tag="generate"):
     """One prompt and what is wanted of it. Exactly one of `messages` and `prompt` is set.
 
     messages         a conversation for the model's chat template
-    prompt           text or token ids that go to the model as they are (control tokens in text parse)
+    prompt           text, token ids, or texts and ids in turn, that go to the model as they are (control
+                     tokens in text parse)
     n                answers to the one prompt; answer i has index i, and seed + i where a seed is set
     logprobs         None: off; k: each token's log probability and the k likeliest alternatives
     template_kwargs  extra variables for the chat template
@@ -51,8 +59,12 @@ class GenerateRequest(msgspec.Struct, frozen=True, kw_only=True, tag="generate")
                      that as it is
     output_format    what the answers must look like; None: free text
     context          token ids in front of the prompt: the `Stopped.tokens` of an earlier answer
-    tokens           whether `Stopped` carries token ids
+    tokens           whether `Text` and `Stopped` carry token ids
+    progress         whether `Progress` events are wanted
     suffix           text that the answer shall fit before, where the prompt is the text in front of it
+    snippets         with `suffix`: what else of the project the model shall see; None: it is told of none
+    min_indent       the answer ends before its first further line that is indented by fewer characters
+    line_seconds     the answer ends with the first line that is done so long after its first token
     tools            what the model may call
     tool_choice      whether it may, must or must not
     thinking         what is said of its reasoning; None: nothing
@@ -67,7 +79,7 @@ class GenerateRequest(msgspec.Struct, frozen=True, kw_only=True, tag="generate")
     id: str
     model: str
     messages: tuple[Message, ...] | None = None
-    prompt: str | tuple[int, ...] | None = None
+    prompt: str | tuple[int | str, ...] | None = None
     options: Options = Options()
     logit_bias: dict[int, float] = {}
     n: int = 1
@@ -79,7 +91,11 @@ class GenerateRequest(msgspec.Struct, frozen=True, kw_only=True, tag="generate")
     output_format: OutputFormat | None = None
     context: tuple[int, ...] = ()
     tokens: bool = False
+    progress: bool = False
     suffix: str | None = None
+    snippets: tuple[Snippet, ...] | None = None
+    min_indent: int = 0
+    line_seconds: float | None = None
     tools: tuple[Tool, ...] = ()
     tool_choice: ToolChoice = ToolChoice()
     thinking: Thinking | None = None

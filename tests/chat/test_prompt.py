@@ -44,7 +44,7 @@ def encode(
     return Prompter(template, vocab).encode(request)
 
 
-def raw(prompt: str | tuple[int, ...], vocab: CharVocab = VOCAB) -> list[int]:
+def raw(prompt: str | tuple[int | str, ...], vocab: CharVocab = VOCAB) -> list[int]:
     return Prompter(None, vocab).encode(GenerateRequest(id="r", model="m", prompt=prompt))
 
 
@@ -265,3 +265,10 @@ def test_suffix_puts_both_texts_between_the_models_own_tokens(bos: bool) -> None
 def test_suffix_for_a_model_that_cannot_fill_in_is_refused_by_name() -> None:
     request = GenerateRequest(id="r", model="m", prompt="a", suffix="b")
     assert refused(INVALID_REQUEST, Prompter(CHATML, VOCAB).encode, request).field == "suffix"
+
+
+def test_raw_texts_and_ids_in_turn_begin_with_bos_where_text_does() -> None:
+    word, end = raw("ab"), raw("<|im_end|>")
+    assert raw((7, "ab", "<|im_end|>", 8), WITH_BOS) == [7, *word, *end, 8]
+    assert raw(("ab", 8, "ab"), WITH_BOS) == [3, *word, 8, *word]
+    assert refused(INVALID_REQUEST, raw, ("ab", 99_999_999)).field == "prompt"

@@ -32,6 +32,8 @@ class CharVocab:
     eos: int | None = None
     add_bos: bool = False
     fim: tuple[int, int, int] | None = None
+    fim_repo: int | None = None
+    fim_file: int | None = None
     size: int = FIRST_CHARACTER + 0x110000
 
     def control_tokens(self) -> Mapping[str, int]:

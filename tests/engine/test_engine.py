@@ -67,11 +67,61 @@ def test_engine_small_batches_change_no_text(model: Model) -> None:
     with running(model, batch=256) as work:
         whole = work.answer(prompt)
     with running(model, batch=16) as work:
-        request = work.submit(prompt)
+        assert work.answer(prompt) == whole
+
+
+def test_engine_progress_is_said_once_a_step_where_wanted(model: Model) -> None:
+    prompt = _prompt(3, 150)
+    with running(model, batch=16) as work:
+        silent = work.submit(prompt[:100])
         work.wait()
-        assert joined_text(work.events[request]) == whole
+        assert not [event for event in work.events[silent] if isinstance(event, Progress)]
+        request = work.submit(prompt, progress=True, n=2)
+        work.wait()
         progress = [event for event in work.events[request] if isinstance(event, Progress)]
-        assert [event.processed for event in progress] == list(range(16, 150, 16))
+        assert [event.processed for event in progress] == [116, 132, 148, 150]
+        assert {(event.total, event.cached) for event in progress} == {(150, 100)}
+        times = [event.elapsed_ms for event in progress]
+        assert 0 < times[0] <= times[-1] <= work.finished(request).timings.prefill_ms
+        kinds = [type(event) for event in work.events[request]]
+        assert kinds.index(Text) > max(at for at, kind in enumerate(kinds) if kind is Progress)
+
+
+def test_engine_token_ids_come_with_the_text_they_made(model: Model) -> None:
+    letter = {5 + ord("a"): 1000.0}
+    with running(model) as work:
+        request = work.submit(
+            _prompt(7, 9),
+            params=SamplingParams(temperature=0, logit_bias=letter),
+            stop=("aab",),
+            max_tokens=4,
+            tokens=True,
+        )
+        work.wait()
+        texts = [event for event in work.events[request] if isinstance(event, Text)]
+        assert [(event.text, len(event.tokens)) for event in texts] == [("a", 3), ("aaa", 1)]
+        ids = tuple(token for event in texts for token in event.tokens)
+        assert ids == work.stopped(request).tokens[9:] == (5 + ord("a"),) * 4
+
+
+def test_engine_answer_ends_before_a_line_that_is_indented_too_little(model: Model) -> None:
+    newline = SamplingParams(temperature=0, logit_bias={5 + ord("\n"): 1000.0})
+    with running(model) as work:
+        request = work.submit(_prompt(7, 9), params=newline, min_indent=2)
+        work.wait()
+        assert joined_text(work.events[request]) == "\n"
+        assert work.stopped(request).reason == "length"
+        assert work.finished(request).usage.completion == 2
+
+
+def test_engine_late_answer_ends_with_its_line(model: Model) -> None:
+    newline = SamplingParams(temperature=0, logit_bias={5 + ord("\n"): 1000.0})
+    with running(model) as work:
+        request = work.submit(_prompt(7, 9), params=newline, line_seconds=0.0)
+        work.wait()
+        # Of the first token the clock says nothing yet.
+        assert joined_text(work.events[request]) == "\n\n"
+        assert work.stopped(request).reason == "length"
 
 
 def test_engine_cells_run_out_all_finish_with_the_text_they_say_alone(model: Model) -> None:
