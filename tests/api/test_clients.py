@@ -14,6 +14,7 @@ import pytest
 
 from llmrun.errors import RUNNER_DIED, LlmrunError
 from llmrun.types import Event, Failed, Finished, GenerateRequest, Started, Stopped, Text, Usage
+from tests.api.openai.test_chat_calls import THOUGHT_AND_CALLED
 from tests.api.openai.test_models import stored
 from tests.api.scripted import MODEL, TIMINGS, ScriptedService, answer, token
 from tests.api.server import serving
@@ -67,6 +68,28 @@ def test_chat_stream_every_chunk_reads_cleanly(client: openai.OpenAI) -> None:
     assert texts == ["Hello wörld"] * 2
     assert reasons == [["stop"], ["stop"]]
     assert [usage.total_tokens for usage in usages] == [9]
+
+
+def test_chat_stream_helper_joins_tool_calls(client: openai.OpenAI, play: ScriptedService) -> None:
+    async def calls(_request: GenerateRequest) -> AsyncGenerator[Event, None]:
+        for event in THOUGHT_AND_CALLED:
+            yield event
+
+    play.script = calls
+    tools = [{"type": "function", "function": {"name": name}} for name in ("weather", "time")]
+    with client.chat.completions.stream(model=MODEL, messages=HI, tools=tools) as stream:
+        kinds = [event.type for event in stream]
+        message = stream.get_final_completion().choices[0].message
+    assert "tool_calls.function.arguments.done" in kinds
+    assert [(made.id, made.function.name, made.function.arguments) for made in message.tool_calls] == [
+        ("call_a", "weather", '{"city":"Köln"}'),
+        ("call_b", "time", "{}"),
+    ]
+    assert message.content == "Let me see."
+    assert message.reasoning_content == "They ask."
+    history = [*HI, message.model_dump(), {"role": "tool", "tool_call_id": "call_b", "content": "noon"}]
+    client.chat.completions.create(model=MODEL, messages=history, tools=tools)
+    assert play.asked[-1].messages[-1].tool_call_id == "call_b"
 
 
 def test_chat_stream_helper_accumulates_the_reply(client: openai.OpenAI) -> None:

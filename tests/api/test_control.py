@@ -118,4 +118,4 @@ def test_openapi_every_reference_leads_somewhere(http: TestClient) -> None:
     schemas = description.json()["components"]["schemas"]
     for part in description.text.split('"#/components/schemas/')[1:]:
         assert part.partition('"')[0] in schemas
-    assert schemas["ChatBody"]["properties"]["tools"]["description"] == "Refused: tool calls."
+    assert schemas["ChatBody"]["properties"]["audio"]["description"] == "Refused: audio output."

@@ -2,40 +2,57 @@
 
 from __future__ import annotations
 
+from llmrun.api.gathered import Gathered, OfAnswer
 from llmrun.api.oneline import Json
-from llmrun.api.openai.bodies import ChatBody, ChatMessage
+from llmrun.api.openai.bodies import ChatBody
 from llmrun.api.openai.logprobs import chat_logprobs
+from llmrun.api.openai.messages import conversation
 from llmrun.api.openai.reply import ChunkStream, Head, Tally
+from llmrun.api.openai.thinking import thinking
+from llmrun.api.openai.toolbox import Choice, toolbox
+from llmrun.api.openai.tools import tools_of
 from llmrun.errors import UNSUPPORTED_FIELD, LlmrunError
-from llmrun.types import Event, Finished, GenerateRequest, Message, Started, Stopped, Text, TokenLogprob
-
-
-def _message(message: ChatMessage) -> Message:
-    role = "system" if message.role == "developer" else message.role
-    return Message(role=role, content=message.text(), name=message.name)
+from llmrun.types import (
+    CallArguments,
+    CallStarted,
+    Event,
+    Finished,
+    GenerateRequest,
+    Reasoning,
+    Started,
+    Stopped,
+    Text,
+)
 
 
 def to_request(body: ChatBody, request_id: str) -> GenerateRequest:
-    """The one request that the body asks for; UNSUPPORTED_FIELD where it asks to continue a reply."""
-    if body.messages[-1].role == "assistant":
-        field = f"messages.{len(body.messages) - 1}.role"
+    """The one request that the body asks for. LlmrunError where its messages or tools do not fit together."""
+    messages = conversation(body.messages)
+    continues = messages[-1].role == "assistant"
+    if continues and body.output_format() is not None:
         raise LlmrunError(
             UNSUPPORTED_FIELD,
-            f"{field} asks to continue a reply of the assistant's, which is not supported yet",
-            hint="end with a message of another role",
-            field=field,
+            "response_format binds whole answers, and this one was begun by the last message",
+            hint="leave one of them out",
+            field="response_format",
         )
+    choice = body.tool_choice.choice() if body.tool_choice else Choice()
+    tools, tool_choice = toolbox(tools_of(body.tools), choice, body.parallel_tool_calls)
     new, old = body.max_completion_tokens, body.max_tokens
     return GenerateRequest(
         id=request_id,
         model=body.model,
-        messages=tuple(map(_message, body.messages)),
+        messages=messages,
         options=body.options(old if new is None else new),
         logit_bias=body.logit_bias or {},
         n=body.n or 1,
         logprobs=(body.top_logprobs or 0) if body.logprobs else None,
         template_kwargs=body.chat_template_kwargs or {},
         output_format=body.output_format(),
+        tools=tools,
+        tool_choice=tool_choice,
+        thinking=thinking(body.reasoning_effort),
+        continues=continues,
     )
 
 
@@ -44,38 +61,45 @@ class ChatReply:
 
     def __init__(self, head: Head, body: ChatBody) -> None:
         self._head = head.fields("chat.completion")
-        count = body.n or 1
-        self._text: list[list[str]] = [[] for _ in range(count)]
-        self._logprobs: list[list[TokenLogprob]] | None = (
-            [[] for _ in range(count)] if body.logprobs else None
-        )
-        self._reasons = [""] * count
+        self._answers = [Gathered() for _ in range(body.n or 1)]
+        self._wants_logprobs = bool(body.logprobs)
         self._tally = Tally()
 
     def add(self, _request: int, event: Event) -> None:
-        if isinstance(event, Text):
-            self._text[event.index].append(event.text)
-            if self._logprobs is not None:
-                self._logprobs[event.index].extend(event.logprobs)
-        elif isinstance(event, Stopped):
-            self._reasons[event.index] = event.reason
-        elif isinstance(event, Finished):
+        if isinstance(event, Finished):
             self._tally.add(event)
+        elif isinstance(event, OfAnswer):
+            self._answers[event.index].add(event)
 
     def body(self) -> Json:
-        choices = [self._choice(index) for index in range(len(self._text))]
+        choices = [self._choice(index, answer) for index, answer in enumerate(self._answers)]
         usage, timings = self._tally.usage(), self._tally.timings()
         return {**self._head, "choices": choices, "usage": usage, "timings": timings}
 
-    def _choice(self, index: int) -> Json:
-        message = {"role": "assistant", "content": "".join(self._text[index]), "refusal": None}
-        logprobs = self._logprobs and {"content": chat_logprobs(self._logprobs[index]), "refusal": None}
+    def _choice(self, index: int, answer: Gathered) -> Json:
+        logprobs = None
+        if self._wants_logprobs:
+            logprobs = {"content": chat_logprobs(answer.logprobs), "refusal": None}
         return {
             "index": index,
-            "message": message,
+            "message": _assistant(answer),
             "logprobs": logprobs,
-            "finish_reason": self._reasons[index],
+            "finish_reason": answer.reason,
         }
+
+
+def _assistant(answer: Gathered) -> Json:
+    """The message of a choice; what an answer does not have is absent, as OpenAI's clients expect it."""
+    message: Json = {"role": "assistant", "content": answer.text, "refusal": None}
+    if answer.reasoning:
+        message["reasoning_content"] = answer.reasoning
+    if answer.calls:
+        message["content"] = answer.text or None
+        message["tool_calls"] = [
+            {"id": c.id, "type": "function", "function": {"name": c.name, "arguments": c.arguments}}
+            for c in answer.calls
+        ]
+    return message
 
 
 class ChatStream:
@@ -85,17 +109,27 @@ class ChatStream:
         self._chunks = ChunkStream(head.fields("chat.completion.chunk"), body.wants_usage)
         self._count = body.n or 1
         self._wants_logprobs = bool(body.logprobs)
+        # An answer of calls alone has no content, and what a client joins must come to that.
+        self._content = None if body.tools else ""
 
     def event(self, _request: int, event: Event) -> bytes:
-        if isinstance(event, Text):
-            return self._text(event)
-        if isinstance(event, Stopped):
-            return self._chunks.hold(_delta(event.index, {}, None, event.reason))
-        if isinstance(event, Started):
-            first: Json = {"role": "assistant", "content": "", "refusal": None}
-            return b"".join(self._chunks.chunk(_delta(index, first)) for index in range(self._count))
-        if isinstance(event, Finished):
-            self._chunks.finished(event)
+        match event:
+            case Text():
+                return self._text(event)
+            case Reasoning():
+                return self._delta(event.index, {"reasoning_content": event.text}) if event.text else b""
+            case CallStarted():
+                function = {"name": event.name, "arguments": ""}
+                return self._call(event, {"id": event.id, "type": "function", "function": function})
+            case CallArguments():
+                return self._call(event, {"function": {"arguments": event.text}}) if event.text else b""
+            case Stopped():
+                return self._chunks.hold(_choice(event.index, {}, None, event.reason))
+            case Started():
+                first: Json = {"role": "assistant", "content": self._content, "refusal": None}
+                return b"".join(self._delta(index, first) for index in range(self._count))
+            case Finished():
+                self._chunks.finished(event)
         return b""
 
     def end(self) -> bytes:
@@ -107,8 +141,14 @@ class ChatStream:
             logprobs = {"content": chat_logprobs(event.logprobs), "refusal": None}
         elif not event.text:
             return b""
-        return self._chunks.chunk(_delta(event.index, {"content": event.text}, logprobs))
+        return self._delta(event.index, {"content": event.text}, logprobs)
+
+    def _call(self, event: CallStarted | CallArguments, fields: Json) -> bytes:
+        return self._delta(event.index, {"tool_calls": [{"index": event.call, **fields}]})
+
+    def _delta(self, index: int, delta: Json, logprobs: Json | None = None) -> bytes:
+        return self._chunks.chunk(_choice(index, delta, logprobs))
 
 
-def _delta(index: int, delta: Json, logprobs: Json | None = None, reason: str | None = None) -> Json:
+def _choice(index: int, delta: Json, logprobs: Json | None = None, reason: str | None = None) -> Json:
     return {"index": index, "delta": delta, "logprobs": logprobs, "finish_reason": reason}

@@ -56,6 +56,7 @@ class Tally:
             "completion_tokens": completion,
             "total_tokens": prompt + completion,
             "prompt_tokens_details": {"cached_tokens": sum(usage.cached for usage in self._usage)},
+            "completion_tokens_details": {"reasoning_tokens": sum(usage.reasoning for usage in self._usage)},
         }
 
     def timings(self) -> dict[str, float]:

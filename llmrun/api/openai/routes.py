@@ -14,12 +14,13 @@ from llmrun.api.answers import answers
 from llmrun.api.body import read_object
 from llmrun.api.delivery import Encoder, EventStream, Fold, whole
 from llmrun.api.inflight import InFlight
-from llmrun.api.openai.bodies import ChatBody, CompletionBody, Sampling
+from llmrun.api.openai.bodies import ChatBody, CompletionBody
 from llmrun.api.openai.chat import ChatReply, ChatStream, to_request
 from llmrun.api.openai.completions import CompletionReply, CompletionStream, to_requests
 from llmrun.api.openai.errors import error_event
 from llmrun.api.openai.models import model_card, model_list
 from llmrun.api.openai.reply import Head, encode
+from llmrun.api.openai.sampling import Sampling
 from llmrun.api.ports import Service
 from llmrun.api.schema import takes
 from llmrun.types import GenerateRequest

@@ -9,7 +9,18 @@ from llmrun.api.openai.bodies import ChatBody
 from llmrun.api.openai.chat import ChatReply, ChatStream, to_request
 from llmrun.api.openai.reply import FINGERPRINT, Head
 from llmrun.errors import UNSUPPORTED_FIELD, LlmrunError
-from llmrun.types import Event, Finished, GenerateRequest, Message, Options, Started, Stopped, Text, Usage
+from llmrun.types import (
+    Event,
+    Finished,
+    GenerateRequest,
+    Message,
+    Options,
+    Started,
+    Stopped,
+    Text,
+    Thinking,
+    Usage,
+)
 from tests.api.scripted import TIMINGS, answer, token
 
 HEAD = Head("chatcmpl-1", 1_700_000_000, "tiny:1m")
@@ -117,12 +128,36 @@ def test_to_request_logprobs_without_alternatives_asks_for_none() -> None:
     assert to_request(body(logprobs=True), "req_1").logprobs == 0
 
 
-def test_to_request_reply_to_continue_is_refused_by_name() -> None:
+def test_to_request_last_message_of_the_assistant_is_continued() -> None:
     turns = [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Well,"}]
+    request = to_request(body(messages=turns), "req_1")
+    assert request.continues
+    assert request.messages is not None
+    assert request.messages[-1] == Message(role="assistant", content="Well,")
+    assert not to_request(body(messages=[*turns, turns[0]]), "req_1").continues
+
+
+def test_to_request_format_for_a_begun_answer_is_refused() -> None:
+    turns = [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "{"}]
     with pytest.raises(LlmrunError) as caught:
-        to_request(body(messages=turns), "req_1")
-    assert caught.value.kind is UNSUPPORTED_FIELD
-    assert caught.value.field == "messages.1.role"
+        to_request(body(messages=turns, response_format={"type": "json_object"}), "req_1")
+    assert (caught.value.kind, caught.value.field) == (UNSUPPORTED_FIELD, "response_format")
+    assert to_request(body(messages=turns, response_format={"type": "text"}), "req_1").continues
+
+
+@pytest.mark.parametrize(
+    ("effort", "wanted"),
+    [
+        (None, None),
+        ("none", Thinking(enabled=False)),
+        ("minimal", Thinking(enabled=True, effort="minimal")),
+        ("high", Thinking(enabled=True, effort="high")),
+    ],
+)
+def test_to_request_reasoning_effort_is_what_is_said_of_thinking(
+    effort: str | None, wanted: Thinking | None
+) -> None:
+    assert to_request(body(reasoning_effort=effort), "req_1").thinking == wanted
 
 
 def test_reply_one_answer_golden() -> None:
@@ -142,6 +177,7 @@ def test_reply_one_answer_golden() -> None:
             "completion_tokens": 2,
             "total_tokens": 7,
             "prompt_tokens_details": {"cached_tokens": 2},
+            "completion_tokens_details": {"reasoning_tokens": 0},
         },
         "timings": TIMES,
     }

@@ -82,6 +82,7 @@ def test_reply_one_prompt_golden() -> None:
             "completion_tokens": 2,
             "total_tokens": 7,
             "prompt_tokens_details": {"cached_tokens": 2},
+            "completion_tokens_details": {"reasoning_tokens": 0},
         },
         "timings": msgspec.to_builtins(TIMINGS),
     }
@@ -119,6 +120,7 @@ def test_reply_several_prompts_choices_are_numbered_prompt_by_prompt() -> None:
         "completion_tokens": 4,
         "total_tokens": 9,
         "prompt_tokens_details": {"cached_tokens": 1},
+        "completion_tokens_details": {"reasoning_tokens": 0},
     }
     assert reply["timings"] == {
         "queue_ms": 9.0,

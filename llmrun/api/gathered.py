@@ -1,0 +1,60 @@
+"""One whole answer, gathered from its events. Knows no dialect."""
+
+from __future__ import annotations
+
+from llmrun.types import CallArguments, CallStarted, FinishReason, Reasoning, Stopped, Text, TokenLogprob
+
+OfAnswer = Text | Reasoning | CallStarted | CallArguments | Stopped
+"""The events that say something of one answer, whose number they carry."""
+
+
+class GatheredCall:
+    """A tool call of an answer."""
+
+    def __init__(self, id: str, name: str) -> None:
+        self.id = id
+        self.name = name
+        self._arguments: list[str] = []
+
+    @property
+    def arguments(self) -> str:
+        """JSON text, whole unless the length limit cut it."""
+        return "".join(self._arguments)
+
+    def add(self, text: str) -> None:
+        self._arguments.append(text)
+
+
+class Gathered:
+    """What an answer has so far; `logprobs` are those of its text, `reason` is None until its end."""
+
+    def __init__(self) -> None:
+        self.calls: list[GatheredCall] = []
+        self.logprobs: list[TokenLogprob] = []
+        self.reason: FinishReason | None = None
+        self.stop_sequence: str | None = None
+        self._text: list[str] = []
+        self._reasoning: list[str] = []
+
+    @property
+    def text(self) -> str:
+        return "".join(self._text)
+
+    @property
+    def reasoning(self) -> str:
+        return "".join(self._reasoning)
+
+    def add(self, event: OfAnswer) -> None:
+        """Take the next event of this answer."""
+        match event:
+            case Text():
+                self._text.append(event.text)
+                self.logprobs.extend(event.logprobs)
+            case Reasoning():
+                self._reasoning.append(event.text)
+            case CallStarted():
+                self.calls.append(GatheredCall(event.id, event.name))
+            case CallArguments():
+                self.calls[event.call].add(event.text)
+            case Stopped():
+                self.reason, self.stop_sequence = event.reason, event.stop_sequence
