@@ -11,15 +11,18 @@ import queue
 from collections.abc import Callable
 from dataclasses import dataclass
 
+import numpy as np
+
+from llmrun.engine.answering import stopped, take
 from llmrun.engine.budget import PrefillBudget
+from llmrun.engine.choosing import Chooser
 from llmrun.engine.job import Job
-from llmrun.engine.logprobs import token_logprob
 from llmrun.engine.request import EngineRequest
 from llmrun.engine.scheduler import Row, Scheduler
 from llmrun.engine.sequence import Sequence
 from llmrun.errors import CANCELLED, INTERNAL, SHUTTING_DOWN, LlmrunError
 from llmrun.llama import Batch, Context, DecodeStatus, SamplerChain
-from llmrun.types import Event, Failed, Finished, FinishReason, Started, Stopped
+from llmrun.types import Event, Failed, Finished, FinishReason, Started
 
 Emit = Callable[[list[tuple[str, Event]]], None]
 
@@ -44,14 +47,13 @@ class Engine:
         self, context: Context, *, batch: int, parallel: int, emit: Emit, clock: Callable[[], float]
     ) -> None:
         self._context = context
-        self._vocab = context.model.vocab
         self._batch = Batch(max(batch, parallel))
         self._budget = PrefillBudget(batch)
         self._emit = emit
         self._clock = clock
         self._inbox: queue.SimpleQueue[EngineRequest | str | None] = queue.SimpleQueue()
         self._jobs: dict[str, Job] = {}
-        self._chains: dict[Sequence, SamplerChain] = {}
+        self._choosers: dict[Sequence, Chooser] = {}
         self._events: list[tuple[str, Event]] = []
         self._long_prefills: frozenset[str] = frozenset()
         self._stopping = False
@@ -145,15 +147,19 @@ class Engine:
             self._undo(rows, status)
 
     def _fill(self, rows: list[Row]) -> list[int]:
-        """Put the rows into the batch; the batch index of each row's last token."""
+        """Put the rows into the batch, and drafts behind those that are sampled from; the batch index of
+        each row's last token."""
         self._batch.clear()
         now = self._clock()
         last = []
         for sequence, length, output in rows:
-            kv = sequence.kv
+            kv, draft = sequence.kv, sequence.draft
             assert kv is not None
             start = kv.length
-            last.append(self._batch.add(sequence.tokens[start : start + length], start, kv.slot, output))
+            tokens = sequence.tokens[start : start + length]
+            if draft:
+                tokens = np.concatenate([tokens, np.array(draft, np.int32)])
+            last.append(self._batch.add(tokens, start, kv.slot, len(draft) + output))
             job = self._jobs[sequence.request.id]
             if job.started is None:
                 job.started = now
@@ -167,6 +173,7 @@ class Engine:
             raise RuntimeError(f"llama_decode: {status.name}")
         for sequence, _, _ in rows:
             assert sequence.kv is not None
+            sequence.draft = ()
             self._context.trim(sequence.kv.slot, sequence.computed)
         if status is DecodeStatus.NO_SLOT and not self.scheduler.refused():
             for sequence in {r.sequence for r in rows}:
@@ -188,83 +195,36 @@ class Engine:
 
     def _advance(self, job: Job, sequence: Sequence, row: int) -> None:
         """Take a sequence's next tokens and say what became certain by them."""
-        if sequence.request.max_tokens == 0:  # only the prompt was wanted
-            self._say(job, _stopped(sequence, "length"))
-            self._end(job, sequence)
-            return
-        request, constraint = sequence.request, sequence.constraint
-        logprobs, shown = request.logprobs, request.shown
-        tokens = self._next_tokens(sequence, row)
-        job.sampled(self._clock())
-        text, reason = "", None
-        for count, token in enumerate(tokens, 1):
-            sequence.append(token)
-            self.counters.completion_tokens += 1
-            if sequence.request.tokens:
-                sequence.pending_tokens.append(token)
-            ended = self._vocab.is_eog(token)
-            if not ended or token in shown:
-                piece = shown.get(token) or self._vocab.piece(token)
-                text += sequence.text.push(piece, constraint is not None and constraint.quiet)
-            if not ended:
-                if logprobs is not None:
-                    logits = self._context.logits(row)
-                    sequence.pending_logprobs.append(
-                        token_logprob(logits, token, logprobs, self._vocab.piece)
-                    )
-                ended = constraint is not None and count == len(tokens) and constraint.ended
-            reason = sequence.finish_reason(ended, self.ctx)
-            if reason is not None:
-                break
-        if reason is not None and sequence.text.stopped is None:
-            text += sequence.text.flush()
-        if sequence.lines is not None:
-            text, over = sequence.lines.take(text, job.decoding_seconds, last=reason is not None)
-            reason = "length" if over else reason
-        if text or sequence.pending_logprobs:
-            self._say(job, sequence.said(text))
+        request = sequence.request
+        reason: FinishReason | None
+        if request.max_tokens == 0:  # only the prompt was wanted
+            reason = "length"
+        else:
+            chooser = self._choosers.get(sequence) or self._make_chooser(sequence)
+            chosen = chooser.tokens(row, sequence.draft, by_row=request.logprobs is not None)
+            seconds = job.decoding_seconds(self._clock())
+            taken = take(sequence, chosen, chooser, self._context, seconds)
+            job.sampled(self._clock())
+            self.counters.completion_tokens += taken.tokens
+            self.scheduler.keep(sequence, taken.row - row)
+            if taken.text is not None:
+                self._say(job, taken.text)
+            reason = taken.reason
         if reason is not None:
-            self._say(job, _stopped(sequence, reason))
+            self._say(job, stopped(sequence, reason))
             self._end(job, sequence)
 
-    def _next_tokens(self, sequence: Sequence, row: int) -> list[int]:
-        """The token after an output row, sampled or forced by the grammar, and those forced behind it.
-
-        Each log probability needs a row of its own: where they are wanted, one token at a time.
-        """
-        chain = self._chains.get(sequence) or self._make_chain(sequence)
-        constraint = sequence.constraint
-        if constraint is None:
-            return [chain.sample(self._context, row)]
-        tokens, forced = [], constraint.forced()
-        if not forced:
-            allowed = constraint.allowed()
-            if allowed is None:
-                token = chain.sample(self._context, row)
-            else:
-                token = chain.sample_among(allowed, self._context.logits(row))
-            if not constraint.replaces(token):
-                constraint.accept(token)
-                tokens = [token]
-            forced = constraint.forced()
-        if sequence.request.logprobs is not None:
-            forced = forced[: 1 - len(tokens)]
-        for token in forced:
-            chain.accept(token)
-            constraint.accept(token)
-        return tokens + forced
-
-    def _make_chain(self, sequence: Sequence) -> SamplerChain:
+    def _make_chooser(self, sequence: Sequence) -> Chooser:
         request = sequence.request
         chain = SamplerChain(
-            self._vocab,
+            self._context.model.vocab,
             request.params,
             seed=(request.seed + sequence.index) & 0xFFFFFFFF,
             ctx=self.ctx,
             history=request.prompt,
         )
-        self._chains[sequence] = chain
-        return chain
+        chooser = self._choosers[sequence] = Chooser(self._context, chain, sequence.constraint)
+        return chooser
 
     def _end(self, job: Job, sequence: Sequence) -> None:
         self._release(sequence)
@@ -280,8 +240,8 @@ class Engine:
 
     def _release(self, sequence: Sequence) -> None:
         self.scheduler.end(sequence)
-        if chain := self._chains.pop(sequence, None):
-            chain.close()
+        if chooser := self._choosers.pop(sequence, None):
+            chooser.close()
 
     def _say(self, job: Job, event: Event) -> None:
         self._events.append((job.request.id, event))
@@ -290,8 +250,3 @@ class Engine:
         if self._events:
             events, self._events = self._events, []
             self._emit(events)
-
-
-def _stopped(sequence: Sequence, reason: FinishReason) -> Stopped:
-    tokens = tuple(sequence.tokens.tolist()) if sequence.request.tokens else ()
-    return Stopped(sequence.index, reason, sequence.text.stopped, tokens)

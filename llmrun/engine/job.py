@@ -33,10 +33,9 @@ class Job:
             self.first_token = now
         self.last_token = now
 
-    @property
-    def decoding_seconds(self) -> float:
-        """From the first token to the newest."""
-        return (self.last_token or 0.0) - (self.first_token or 0.0)
+    def decoding_seconds(self, now: float) -> float:
+        """Since the first token; 0 before it."""
+        return 0.0 if self.first_token is None else now - self.first_token
 
     def progress(self, now: float) -> Progress:
         """How far the prompt is, by the first answer, whose prompt the others share."""

@@ -99,10 +99,21 @@ class Scheduler:
         return rows
 
     def computed(self, rows: list[Row]) -> None:
-        """The rows were decoded: their tokens are resident."""
+        """The rows were decoded: their tokens are resident. Of drafts behind them `keep` decides."""
         for sequence, length, _ in rows:
             assert sequence.kv is not None
             sequence.kv.extend(self.cells.allocate(length))
+
+    def keep(self, sequence: Sequence, accepted: int) -> None:
+        """Of the sequence's draft, which was computed, the first `accepted` tokens became part of the answer;
+        the rest is cut away."""
+        kv, drafted = sequence.kv, len(sequence.draft)
+        sequence.draft = ()
+        assert kv is not None
+        if accepted:
+            kv.extend(self.cells.allocate(accepted))
+        if accepted < drafted:
+            self._memory.trim(kv.slot, kv.length)
 
     def refused(self) -> bool:
         """llama.cpp found no place for the rows: free some. False when there is nothing to free."""
@@ -124,6 +135,7 @@ class Scheduler:
             sequence.saved = None
         elif sequence.state is State.RUNNING:
             self.running.remove(sequence)
+            self.keep(sequence, 0)
             assert sequence.kv is not None
             self._retain(sequence.kv)
             sequence.kv = None

@@ -24,7 +24,11 @@ class State(enum.Enum):
 
 
 class Sequence:
-    """Prompt tokens and those generated after them. Changed by the engine thread only."""
+    """Prompt tokens and those generated after them. Changed by the engine thread only.
+
+    `draft` are guesses at the tokens to come, computed with the next row that is sampled from. They are
+    no part of the answer.
+    """
 
     def __init__(self, request: EngineRequest, index: int) -> None:
         self.request = request
@@ -39,6 +43,7 @@ class Sequence:
         self.lines = Lines.of(request.min_indent, request.line_seconds)
         self.pending_logprobs: list[TokenLogprob] = []
         self.pending_tokens: list[int] = []
+        self.draft: tuple[int, ...] = ()
         self._tokens = np.array(request.prompt, np.int32)
         self.length = len(request.prompt)
 

@@ -42,10 +42,11 @@ class Batch:
     def clear(self) -> None:
         self.rows = self.native.n_tokens = 0
 
-    def add(self, tokens: Tokens, start: int, slot: int, output: bool) -> int:
+    def add(self, tokens: Tokens, start: int, slot: int, outputs: int) -> int:
         """Append `tokens` of sequence `slot`, the first at position `start`.
 
-        With `output` the last row's logits will be readable; returns that row's index.
+        The logits of the last `outputs` rows will be readable. Returns the index of the first row after
+        those without.
         """
         first, last = self.rows, self.rows + len(tokens)
         if last > self.capacity:
@@ -58,7 +59,7 @@ class Batch:
             self._token[first:last] = tokens
             self._pos[first:last] = np.arange(start, start + last - first, dtype=np.int32)
             self._seq[first:last] = slot
-            self._output[first:last] = 0
-        self._output[last - 1] = output
+        self._output[first : last - outputs] = 0
+        self._output[last - outputs : last] = 1
         self.rows = self.native.n_tokens = last
-        return last - 1
+        return last - outputs

@@ -114,7 +114,7 @@ def _try_out(path: Path) -> None:
             return
         context = Context(model, ContextSettings(ctx=64, batch=1, slots=1, threads=1, threads_batch=1))
         batch = Batch(1)
-        batch.add(np.array([model.vocab.bos or 0], np.int32), 0, 0, output=True)
+        batch.add(np.array([model.vocab.bos or 0], np.int32), 0, 0, outputs=1)
         if context.decode(batch) is not DecodeStatus.OK or not np.isfinite(context.logits(0)).all():
             raise LlmrunError(MODEL_LOAD, "the new file loads, but computes no numbers")
     finally:

@@ -108,7 +108,7 @@ def _prepare(spec: Load, path: Path, model: Model, emit: Emit) -> Loaded:
 def _warm_up(spec: Load, context: Context) -> None:
     batch = Batch(1)
     token = context.model.vocab.bos or 0
-    batch.add(np.array([token], np.int32), 0, 0, output=True)
+    batch.add(np.array([token], np.int32), 0, 0, outputs=1)
     status = context.decode(batch)
     context.drop(0)
     if status is not DecodeStatus.OK:

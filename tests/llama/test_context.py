@@ -22,7 +22,7 @@ def model(tmp_path: Path) -> Iterator[Model]:
 
 def _decode(context: Context, ids: np.ndarray, start: int, slot: int) -> np.ndarray:
     batch = Batch(64)
-    row = batch.add(ids, start, slot, output=True)
+    row = batch.add(ids, start, slot, outputs=1)
     assert context.decode(batch) is DecodeStatus.OK
     return context.logits(row).copy()
 
@@ -38,7 +38,7 @@ def test_decode_rows_of_two_sequences_do_not_mix(model: Model) -> None:
     context = tiny_context(model)
     first, second = _decode(context, IDS, 0, 0), _decode(context, IDS[::-1].copy(), 0, 1)
     batch = Batch(64)
-    rows = [batch.add(IDS, 0, 2, output=True), batch.add(IDS[::-1].copy(), 0, 3, output=True)]
+    rows = [batch.add(IDS, 0, 2, outputs=1), batch.add(IDS[::-1].copy(), 0, 3, outputs=1)]
     assert context.decode(batch) is DecodeStatus.OK
     np.testing.assert_allclose(context.logits(rows[0]), first, atol=1e-3)
     np.testing.assert_allclose(context.logits(rows[1]), second, atol=1e-3)
@@ -82,10 +82,10 @@ def test_decode_more_than_the_cells_is_refused_and_changes_nothing(model: Model)
     batch = Batch(64)
     for start in range(0, 256, 64):
         batch.clear()
-        batch.add(np.full(64, 30, np.int32), start, 0, output=False)
+        batch.add(np.full(64, 30, np.int32), start, 0, outputs=0)
         assert context.decode(batch) is DecodeStatus.OK
     batch.clear()
-    batch.add(np.full(2, 30, np.int32), 0, 1, output=False)
+    batch.add(np.full(2, 30, np.int32), 0, 1, outputs=0)
     assert context.decode(batch) is DecodeStatus.NO_SLOT
     assert (context.length(0), context.length(1)) == (256, 0)
 
@@ -95,7 +95,7 @@ def test_decode_with_the_abort_flag_set_stops_and_goes_on_once_cleared(
 ) -> None:
     context = tiny_context(model)
     batch = Batch(64)
-    batch.add(IDS, 0, 0, output=True)
+    batch.add(IDS, 0, 0, outputs=1)
     context.abort.set()
     assert context.decode(batch) is DecodeStatus.ABORTED
     context.abort.clear()
@@ -107,7 +107,7 @@ def test_decode_with_the_abort_flag_set_stops_and_goes_on_once_cleared(
 def test_batch_over_its_capacity_raises() -> None:
     batch = Batch(4)
     with pytest.raises(ValueError, match="5 rows in a batch of 4"):
-        batch.add(IDS[:5], 0, 0, output=False)
+        batch.add(IDS[:5], 0, 0, outputs=0)
 
 
 def _most_likely(context: Context) -> int:
