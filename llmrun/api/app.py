@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from fastapi import FastAPI
 from starlette.exceptions import HTTPException
@@ -11,6 +11,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 import llmrun
+from llmrun.api.anthropic import errors as anthropic
+from llmrun.api.anthropic.routes import anthropic_model_routes, anthropic_routes, is_anthropic
 from llmrun.api.boundary import Boundary
 from llmrun.api.control import control_routes
 from llmrun.api.guard import Guard
@@ -20,6 +22,7 @@ from llmrun.api.ollama import lines as ollama
 from llmrun.api.ollama.create_routes import ollama_create_routes
 from llmrun.api.ollama.model_routes import ollama_model_routes
 from llmrun.api.ollama.routes import ollama_routes
+from llmrun.api.oneline import Json
 from llmrun.api.openai import errors as openai
 from llmrun.api.openai.routes import openai_routes
 from llmrun.api.pages import describe, page_routes
@@ -44,27 +47,29 @@ def create_app(
     app = FastAPI(
         title="llmrun", version=llmrun.__version__, docs_url=None, redoc_url=None, redirect_slashes=False
     )
+    app.include_router(anthropic_model_routes(service))
     app.include_router(openai_routes(service, in_flight))
+    app.include_router(anthropic_routes(service, in_flight))
     app.include_router(ollama_routes(service, in_flight))
     app.include_router(ollama_model_routes(service, in_flight))
     app.include_router(ollama_create_routes(service, in_flight))
     app.include_router(control_routes(service, metrics, on_shutdown))
     app.include_router(page_routes(app))
     app.add_exception_handler(HTTPException, _no_route)
-    app.add_middleware(Boundary, guard=Guard(settings), metrics=metrics, error_body=_error_body)
+    app.add_middleware(Boundary, guard=Guard(settings), metrics=metrics, error_reply=_error_reply)
     described = describe(app)
     app.openapi = lambda: described  # type: ignore[method-assign]  # FastAPI's own way to extend it
     return app
 
 
-_ERROR_BODIES = {"/api/": ollama.error_body}
-"""By the start of the path; every other path's errors have OpenAI's shape."""
-
-
-def _error_body(path: str, error: LlmrunError) -> dict[str, object]:
-    """The error in the shape of the dialect that `path` belongs to."""
-    shapes = (shape for start, shape in _ERROR_BODIES.items() if path.startswith(start))
-    return next(shapes, openai.error_body)(error)
+def _error_reply(
+    path: str, headers: Mapping[str, str], error: LlmrunError, request_id: str
+) -> tuple[int, Json]:
+    """The error in the dialect of the request; OpenAI's where the path is no dialect's."""
+    if is_anthropic(path, headers):
+        return anthropic.error_reply(error, request_id)
+    error_body = ollama.error_body if path.startswith("/api/") else openai.error_body
+    return error.kind.status, error_body(error)
 
 
 async def _no_route(request: Request, error: Exception) -> Response:

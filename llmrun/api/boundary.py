@@ -9,7 +9,8 @@ from __future__ import annotations
 import logging
 import math
 import secrets
-from collections.abc import Callable
+from collections.abc import Mapping
+from typing import Protocol
 
 import msgspec
 from starlette.datastructures import Headers, MutableHeaders
@@ -20,6 +21,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from llmrun.api.guard import Guard
 from llmrun.api.inflight import ClientGone
 from llmrun.api.metrics import Metrics
+from llmrun.api.oneline import Json
 from llmrun.errors import INTERNAL, LlmrunError
 
 log = logging.getLogger(__name__)
@@ -36,20 +38,22 @@ def as_known(error: Exception, request_id: str) -> LlmrunError:
     return LlmrunError(INTERNAL, f"something unexpected went wrong with request {request_id}")
 
 
-class Boundary:
-    """ASGI middleware. `error_body` gives an error the shape of the path's dialect."""
+class ErrorReply(Protocol):
+    """Gives an error the HTTP status and the body of the dialect that a request is in."""
 
-    def __init__(
-        self,
-        app: ASGIApp,
-        guard: Guard,
-        metrics: Metrics,
-        error_body: Callable[[str, LlmrunError], dict[str, object]],
-    ) -> None:
+    def __call__(
+        self, path: str, headers: Mapping[str, str], error: LlmrunError, request_id: str, /
+    ) -> tuple[int, Json]: ...
+
+
+class Boundary:
+    """ASGI middleware."""
+
+    def __init__(self, app: ASGIApp, guard: Guard, metrics: Metrics, error_reply: ErrorReply) -> None:
         self._app = app
         self._guard = guard
         self._metrics = metrics
-        self._error_body = error_body
+        self._error_reply = error_reply
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -58,7 +62,8 @@ class Boundary:
         request_id = f"req_{secrets.token_hex(12)}"
         scope.setdefault("state", {})["request_id"] = request_id
         headers = Headers(scope=scope)
-        shared = {"x-request-id": request_id, **self._cors(headers)}
+        # OpenAI's clients read the one name, Anthropic's the other.
+        shared = {"x-request-id": request_id, "request-id": request_id, **self._cors(headers)}
         began = False
 
         async def send_named(message: Message) -> None:
@@ -81,7 +86,8 @@ class Boundary:
         except Exception as error:
             if began:  # the connection is cut, which is all that is left to say
                 raise
-            await self._response(scope["path"], as_known(error, request_id))(scope, receive, send_named)
+            response = self._response(scope["path"], headers, as_known(error, request_id), request_id)
+            await response(scope, receive, send_named)
 
     def _cors(self, headers: Headers) -> dict[str, str]:
         origin = headers.get("origin")
@@ -89,11 +95,11 @@ class Boundary:
             return {}
         return {
             "access-control-allow-origin": origin,
-            "access-control-expose-headers": "x-request-id, retry-after",
+            "access-control-expose-headers": "x-request-id, request-id, retry-after",
             "vary": "origin",
         }
 
-    def _response(self, path: str, error: LlmrunError) -> Response:
+    def _response(self, path: str, asked: Headers, error: LlmrunError, request_id: str) -> Response:
         headers = {}
         if error.kind.status == 503:
             headers["retry-after"] = str(math.ceil(error.details.get("retry_after", RETRY_AFTER)))
@@ -101,8 +107,8 @@ class Boundary:
             headers["www-authenticate"] = "Bearer"
         elif allow := error.details.get("allow"):
             headers["allow"] = allow
-        body = msgspec.json.encode(self._error_body(path, error))
-        return Response(body, error.kind.status, headers, "application/json")
+        status, body = self._error_reply(path, asked, error, request_id)
+        return Response(msgspec.json.encode(body), status, headers, "application/json")
 
 
 def _is_preflight(scope: Scope, headers: Headers) -> bool:

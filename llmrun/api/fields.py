@@ -12,6 +12,7 @@ from typing import Literal, get_args, get_origin
 import msgspec
 from pydantic.fields import FieldInfo
 
+from llmrun.api.anthropic.bodies import CountBody, MessagesBody
 from llmrun.api.control import ShutdownBody, StopBody
 from llmrun.api.ollama.bodies import GenerateBody, OllamaChatBody
 from llmrun.api.ollama.model_bodies import CopyBody, CreateBody, DeleteBody, PullBody, ShowBody
@@ -21,6 +22,8 @@ from llmrun.api.schema import Body, Ignored, Refused
 BODIES: dict[str, type[Body]] = {
     "/v1/chat/completions": ChatBody,
     "/v1/completions": CompletionBody,
+    "/v1/messages": MessagesBody,
+    "/v1/messages/count_tokens": CountBody,
     "/api/generate": GenerateBody,
     "/api/chat": OllamaChatBody,
     "/api/show": ShowBody,
@@ -37,7 +40,8 @@ DELETES = frozenset({"/api/delete"})
 
 @dataclass(frozen=True)
 class Row:
-    """`field` is a path; `N` stands for any place in a list."""
+    """`field` is a path; `N` stands for any place in a list. Where a field takes one of several objects, the
+    object's `type` is a step of the path, as it is in errors."""
 
     field: str
     verdict: Literal["honoured", "ignored", "refused"]
@@ -51,8 +55,10 @@ def rows(body: type[Body], prefix: str = "") -> Iterator[Row]:
     found.sort(key=lambda item: (item[2].verdict, item[0]))
     for _, info, row in found:
         yield row
-        for inner, is_list in _bodies_in(info.annotation):
-            yield from rows(inner, f"{row.field}.N." if is_list else f"{row.field}.")
+        inside = list(_bodies_in(info.annotation))
+        for inner, is_list in inside:
+            kind = f"{_kind(inner)}." if len(inside) > 1 else ""
+            yield from rows(inner, f"{row.field}.N.{kind}" if is_list else f"{row.field}.{kind}")
 
 
 def _row(path: str, info: FieldInfo) -> Row:
@@ -64,6 +70,12 @@ def _row(path: str, info: FieldInfo) -> Row:
             return Row(path, "refused", f"{mark.what}{unless}")
     required = "required; " if info.is_required() else ""
     return Row(path, "honoured", f"{required}{info.description}")
+
+
+def _kind(body: type[Body]) -> str:
+    """Which of several bodies this is: its only `type`, which stands in the paths of its errors too."""
+    (kind,) = get_args(body.model_fields["type"].annotation)
+    return str(kind)
 
 
 def _json(value: object) -> str:

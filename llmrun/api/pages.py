@@ -23,6 +23,7 @@ llmrun {llmrun.__version__} is running.
 
   /docs                  the HTTP reference; /openapi.json for programs
   /v1/chat/completions   OpenAI's chat completions; set a client's base_url to /v1
+  /v1/messages           Anthropic's messages; set a client's base_url to this address
   /v1/models             the models on this machine
   /api/tags              the same as Ollama lists them; set OLLAMA_HOST to this address
   /health  /metrics      for probes

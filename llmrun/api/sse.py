@@ -11,6 +11,7 @@ PING = b": ping\n\n"
 """A comment: keeps a quiet connection alive, and no client shows it."""
 
 
-def event(value: object) -> bytes:
-    """`value` as the data of one event."""
-    return b"data: " + one_line(value) + b"\n\n"
+def event(value: object, name: str = "") -> bytes:
+    """`value` as the data of one event, of that name where it has one."""
+    data = b"data: " + one_line(value) + b"\n\n"
+    return b"event: " + name.encode() + b"\n" + data if name else data

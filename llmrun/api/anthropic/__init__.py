@@ -1,0 +1,1 @@
+"""The Anthropic dialect: messages, the count of their tokens, models."""

@@ -1,0 +1,81 @@
+"""What is said of the answer itself: how much the model thinks first, and what the text must look like."""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated, Literal
+
+from pydantic import BeforeValidator, Field, model_validator
+
+from llmrun.api.plain import PlainObject
+from llmrun.api.schema import Body, unsupported, wrong
+from llmrun.types import Effort, OutputFormat, Thinking
+
+LEAST_BUDGET = 1024
+
+_EFFORTS: dict[str, Effort] = {
+    "low": "low",
+    "medium": "medium",
+    "high": "high",
+    "xhigh": "high",
+    "max": "high",
+}
+
+
+def _not_between_tools(value: object) -> object:
+    if value == "between_tools":
+        raise unsupported("thinking between tool calls alone", hint="send 'enabled' or 'disabled'")
+    return value
+
+
+class ThinkingConfig(Body):
+    type: Annotated[
+        Literal["enabled", "disabled", "adaptive"],
+        BeforeValidator(_not_between_tools),
+        Field(description="`enabled`, `disabled`, or `adaptive`: enabled without a budget"),
+    ]
+    budget_tokens: Annotated[
+        int | None,
+        Field(
+            ge=LEAST_BUDGET,
+            description=f"with `enabled`, required: tokens of thinking at most, from {LEAST_BUDGET}, "
+            "less than `max_tokens`",
+        ),
+    ] = None
+    display: Annotated[
+        Literal["summarized", "omitted"] | None,
+        Field(description="`omitted` leaves the text of the thinking out; else it is there whole"),
+    ] = None
+
+    @model_validator(mode="after")
+    def _budget_with_enabled(self) -> ThinkingConfig:
+        if (self.type == "enabled") != (self.budget_tokens is not None):
+            raise wrong("is wanted with type enabled, and only there", "budget_tokens")
+        return self
+
+    def thinking(self, effort: Effort | None) -> Thinking:
+        return Thinking(enabled=self.type != "disabled", effort=effort, budget=self.budget_tokens)
+
+
+class OutputFormatBody(Body):
+    type: Annotated[Literal["json_schema"], Field(description="`json_schema`")]
+    schema_: Annotated[
+        PlainObject,
+        Field(alias="schema", description="a keyword that cannot be enforced is an error that names it"),
+    ]
+
+    def output_format(self, field: str) -> OutputFormat:
+        """The same in the engine's words; `field` is where the schema stands."""
+        text = json.dumps(self.schema_, ensure_ascii=False)
+        return OutputFormat(kind="json_schema", text=text, field=field)
+
+
+class OutputConfig(Body):
+    effort: Annotated[
+        Literal["low", "medium", "high", "xhigh", "max"] | None,
+        Field(description="for models whose template knows an effort of thinking; above `high` is `high`"),
+    ] = None
+    format: Annotated[OutputFormatBody | None, Field(description="the answer keeps to it")] = None
+
+    def level(self) -> Effort | None:
+        return _EFFORTS[self.effort] if self.effort else None

@@ -1,0 +1,88 @@
+"""`tools` and `tool_choice`: what the model may call, and whether it must."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import BeforeValidator, Field, model_validator
+
+from llmrun.api.anthropic.blocks import CACHED, CacheControl
+from llmrun.api.plain import ObjectSchema, PlainObject
+from llmrun.api.schema import Body, Ignored, Refused, unsupported, wrong
+from llmrun.types import Tool, ToolChoice
+
+MAX_TOOLS = 512
+
+
+def _custom(value: object) -> object:
+    """Tools of any other type are defined by Anthropic, and most of them run on its servers."""
+    if isinstance(value, str) and value != "custom":
+        raise unsupported(f"{value[:60]!r}, a tool that Anthropic defines", hint="define a tool of your own")
+    return value
+
+
+class ToolBody(Body):
+    type: Annotated[
+        Literal["custom"] | None,
+        BeforeValidator(_custom),
+        Field(description="`custom` or none; tools that Anthropic defines are refused"),
+    ] = None
+    name: Annotated[str, Field(pattern=r"^[a-zA-Z0-9_-]{1,128}$", description="letters, digits, `_` and `-`")]
+    description: Annotated[str | None, Field(description="for the model")] = None
+    input_schema: Annotated[ObjectSchema, Field(description="JSON Schema of the arguments, an object's")]
+    strict: Annotated[
+        bool | None, Field(description="the arguments keep to the schema also where the model need not call")
+    ] = None
+    input_examples: Annotated[
+        list[PlainObject] | None, Field(description="the model sees them as `examples` of the schema")
+    ] = None
+    cache_control: Annotated[CacheControl, CACHED] = None
+    eager_input_streaming: Annotated[bool | None, Ignored("arguments come as they are written")] = None
+    defer_loading: Annotated[object, Refused("a tool that is looked for later", unless=(False,))] = None
+    allowed_callers: Annotated[object, Refused("a call by another tool", unless=(["direct"],))] = None
+
+    def tool(self) -> Tool:
+        examples = {"examples": self.input_examples} if self.input_examples else {}
+        return Tool(
+            name=self.name,
+            description=self.description or "",
+            parameters={**self.input_schema, **examples},
+            strict=bool(self.strict),
+        )
+
+
+class ToolChoiceBody(Body):
+    type: Annotated[
+        Literal["auto", "any", "tool", "none"], Field(description="`auto`, `any`, `tool` or `none`")
+    ]
+    name: Annotated[str | None, Field(description="with `tool`: which")] = None
+    disable_parallel_tool_use: Annotated[bool | None, Field(description="at most one call a turn")] = None
+
+    @model_validator(mode="after")
+    def _name_with_tool(self) -> ToolChoiceBody:
+        if (self.type == "tool") != (self.name is not None):
+            raise wrong("is wanted with type tool, and only there", "name")
+        return self
+
+    def choice(self) -> ToolChoice:
+        modes: dict[str, Literal["auto", "none", "required"]] = {"auto": "auto", "none": "none"}
+        return ToolChoice(
+            mode=modes.get(self.type, "required"),
+            name=self.name,
+            parallel=not self.disable_parallel_tool_use,
+        )
+
+
+def check(tools: list[ToolBody], choice: ToolChoiceBody | None) -> None:
+    """Raise the error of a name that two tools have, or of a choice among what is not there."""
+    names: set[str] = set()
+    for number, tool in enumerate(tools):
+        if tool.name in names:
+            raise wrong(f"is {tool.name!r}, as another tool's is", f"tools.{number}.name")
+        names.add(tool.name)
+    if choice is None:
+        return
+    if not tools:
+        raise wrong("is only allowed with tools", "tool_choice")
+    if choice.name is not None and choice.name not in names:
+        raise wrong(f"is {choice.name!r}, which is not among the tools", "tool_choice.name")
