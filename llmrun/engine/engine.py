@@ -134,6 +134,7 @@ class Engine:
             self._long_prefills = frozenset(
                 row.sequence.request.id for row in rows if row.length >= _LONG_PREFILL
             )
+        self._context.use_adapters(rows[0].sequence.request.adapters)
         status = self._context.decode(self._batch)
         self._long_prefills = frozenset()
         self._context.abort.clear()

@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from llmrun.engine.guide import Guide
 from llmrun.types import SamplingParams
 
+Adapters = tuple[float, ...]  # how strongly each of the loaded ones counts
+
 
 @dataclass(frozen=True, kw_only=True)
 class EngineRequest:
@@ -22,6 +24,7 @@ class EngineRequest:
     tokens      whether texts and the end of an answer carry their token ids
     progress    whether Progress events are wanted
     min_indent, line_seconds  see `llmrun.engine.lines`
+    adapters    one number for each adapter of the context; sequences share KV where these are equal
     constraints one for each answer, which the request gives away; empty: answers are free
     shown       control tokens that are part of an answer's text, and the bytes they stand for
     """
@@ -41,3 +44,4 @@ class EngineRequest:
     progress: bool = False
     min_indent: int = 0
     line_seconds: float | None = None
+    adapters: Adapters = ()

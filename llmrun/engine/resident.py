@@ -6,6 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from llmrun.engine.cells import CellIds
+from llmrun.engine.request import Adapters
 
 Tokens = npt.NDArray[np.int32]
 
@@ -14,12 +15,14 @@ class Resident:
     """The KV of a run of tokens from position 0, held in one slot of the context.
 
     `tokens` may go on beyond `length`; only the first `length` are computed, each in its cell.
-    A running sequence owns one; when it ends, the prefix cache takes it over.
+    A running sequence owns one; when it ends, the prefix cache takes it over. `adapters` are those that
+    it was computed with.
     """
 
-    def __init__(self, slot: int, tokens: Tokens) -> None:
+    def __init__(self, slot: int, tokens: Tokens, adapters: Adapters = ()) -> None:
         self.slot = slot
         self.tokens = tokens
+        self.adapters = adapters
         self.length = 0
         self._cells = np.empty(max(len(tokens), 64), np.int32)
 

@@ -4,6 +4,7 @@ Pure: no clock, no thread, no native code. Effects on the KV cache go out throug
 the context implements and tests record.
 
 The rules
+- Sequences that adapters set apart take turns (see `turns`); they share no KV.
 - Decode rows first, one token each, and what grammars forced behind them as far as the budget goes;
   then prefill chunks, oldest sequence first.
 - A waiting prompt begins with the longest prefix that any resident sequence has: cells are shared,
@@ -23,6 +24,7 @@ from typing import NamedTuple, Protocol
 from llmrun.engine.cells import Cells
 from llmrun.engine.resident import Resident, common_prefix
 from llmrun.engine.sequence import Sequence, State
+from llmrun.engine.turns import Turns
 
 # Waiting for another sequence's prefill is worth a step or two from about this many tokens on.
 MIN_FOLLOW = 16
@@ -77,6 +79,7 @@ class Scheduler:
         self.running: list[Sequence] = []
         self.retained: list[Resident] = []  # least recently used first
         self.preemptions = 0
+        self._turns = Turns()
 
     @property
     def idle(self) -> bool:
@@ -144,14 +147,15 @@ class Scheduler:
     # --- rows
 
     def _rows(self, budget: int) -> list[Row]:
-        decoding = [s for s in self.running if s.decoding]
+        running = self._turns.take(self.running)
+        decoding = [s for s in running if s.decoding]
         rows = []
         rest = min(max(0, budget - len(decoding)), self.cells.free - len(decoding))
         for sequence in decoding:
             length = 1 + min(sequence.pending - 1, rest)
             rows.append(Row(sequence, length, length == sequence.pending))
             rest -= length - 1
-        for sequence in self.running:
+        for sequence in running:
             if not sequence.decoding:
                 length = min(sequence.pending, rest)
                 if length <= 0:
@@ -198,7 +202,7 @@ class Scheduler:
             self.cells.pin(source.cells)
             kv = source
         else:
-            kv = Resident(self._take_slot(keep=source), sequence.tokens)
+            kv = Resident(self._take_slot(keep=source), sequence.tokens, sequence.request.adapters)
             if source is not None and match.length:
                 self._memory.share(source.slot, kv.slot, match.length)
                 shared = source.cells[: match.length].copy()
@@ -218,6 +222,8 @@ class Scheduler:
         prompt = sequence.tokens[: sequence.prompt_length - 1]
         best = NO_MATCH
         for kv in self.retained:
+            if kv.adapters != sequence.request.adapters:
+                continue
             length = common_prefix(prompt, kv.tokens[: kv.length])
             usable = length if self._trimmable or length == kv.length else 0
             if usable > best.length:
@@ -226,6 +232,8 @@ class Scheduler:
             return best
         for other in self.running:
             assert other.kv is not None
+            if other.kv.adapters != sequence.request.adapters:
+                continue
             length = common_prefix(prompt, other.tokens)
             if length >= max(best.length, other.computed) + MIN_FOLLOW:
                 return Match(other.kv, length, True)
@@ -273,7 +281,8 @@ class Scheduler:
             self._drop(kv)
             return
         kv.tokens = kv.tokens[: kv.length].copy()
-        for other in [k for k in self.retained if common_prefix(k.tokens, kv.tokens) == k.length]:
+        alike = [k for k in self.retained if k.adapters == kv.adapters]
+        for other in [k for k in alike if common_prefix(k.tokens, kv.tokens) == k.length]:
             self.retained.remove(other)  # a prefix of the new one serves nobody
             self._drop(other)
         self.retained.append(kv)
@@ -319,7 +328,7 @@ class Scheduler:
         self.preemptions += 1
 
     def _swap_in(self, sequence: Sequence) -> None:
-        kv = Resident(self._take_slot(keep=None), sequence.tokens)
+        kv = Resident(self._take_slot(keep=None), sequence.tokens, sequence.request.adapters)
         if sequence.saved is not None and self._memory.restore(kv.slot, sequence.saved):
             kv.extend(self.cells.allocate(sequence.saved_length))
         else:  # nothing was saved, or llama.cpp could not place it: compute it again

@@ -5,6 +5,7 @@ interpreter exit the garbage collector's order is unknown, and freeing a model b
 crashes. What is still open then is left to the operating system.
 """
 
+from llmrun.llama.adapter import Adapter
 from llmrun.llama.batch import Batch
 from llmrun.llama.context import Context, ContextSettings, DecodeStatus
 from llmrun.llama.devices import Device, devices, system_info
@@ -15,6 +16,7 @@ from llmrun.llama.sampler import SamplerChain
 from llmrun.llama.vocab import Vocab
 
 __all__ = [
+    "Adapter",
     "Batch",
     "Context",
     "ContextSettings",

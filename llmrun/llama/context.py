@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import ctypes
 import enum
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
 from llmrun.errors import NO_MEMORY, LlmrunError
+from llmrun.llama.adapter import Adapter
 from llmrun.llama.batch import Batch
 from llmrun.llama.library import lib, mute, take_error
 from llmrun.llama.model import Model
@@ -81,10 +83,10 @@ class Context:
     """One KV cache over a model. All calls from one thread, except those of `abort`.
 
     Sequences are named by slots (llama.cpp's sequence ids), 0 to `slots - 1`. They share one buffer
-    of cells, so that a common prefix is stored once.
+    of cells, so that a common prefix is stored once. `adapters` are those that `use_adapters` chooses among.
     """
 
-    def __init__(self, model: Model, settings: ContextSettings) -> None:
+    def __init__(self, model: Model, settings: ContextSettings, adapters: Sequence[Adapter] = ()) -> None:
         params = lib.llama_context_default_params()
         params.n_ctx = settings.ctx
         params.n_batch = params.n_ubatch = settings.batch
@@ -115,6 +117,10 @@ class Context:
         self.slots = settings.slots
         self._vocab_size = model.vocab.size
         self._memory = lib.llama_get_memory(self._pointer)
+        kind = lib.llama_adapter_lora_p_ctypes * len(adapters)
+        pointers = [ctypes.cast(one.pointer, lib.llama_adapter_lora_p_ctypes) for one in adapters]
+        self._adapters = kind(*pointers)
+        self._scales: tuple[float, ...] = (0.0,) * len(adapters)
 
     @property
     def pointer(self) -> ctypes.c_void_p:
@@ -133,6 +139,16 @@ class Context:
     def ctx(self) -> int:
         """KV cells it really has; llama.cpp may round up what was asked for."""
         return int(lib.llama_n_ctx(self.pointer))
+
+    def use_adapters(self, scales: tuple[float, ...]) -> None:
+        """Let the adapters count so much from the next decode on; 0 is not at all, as at first."""
+        if scales == self._scales:
+            return
+        count = len(self._adapters)
+        if len(scales) != count:
+            raise ValueError(f"{len(scales)} scales for {count} adapters")
+        lib.llama_set_adapters_lora(self.pointer, self._adapters, count, (ctypes.c_float * count)(*scales))
+        self._scales = scales
 
     def decode(self, batch: Batch) -> DecodeStatus:
         """Compute the batch. Afterwards the logits of its output rows are readable."""

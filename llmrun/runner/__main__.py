@@ -111,8 +111,8 @@ class Runner:
         self._formatter.start()
         self._engine_thread = threading.Thread(target=self._work, name="engine", daemon=True)
         self._engine_thread.start()
-        self._writer.put(Ready(self._loaded.info))
         self._writer.stats = Statistics(self._loaded.engine, time.monotonic).read
+        self._writer.put(Ready(self._loaded.info))
         self._ready.set()
 
     def _work(self) -> None:

@@ -21,6 +21,7 @@ from llmrun.errors import (
     UNSUPPORTED_FIELD,
     LlmrunError,
 )
+from llmrun.runner.adapting import scales
 from llmrun.runner.loading import Loaded
 from llmrun.runner.lookup import Lookup, look_up
 from llmrun.types import (
@@ -172,6 +173,7 @@ class Desk:
             progress=request.progress,
             min_indent=request.min_indent,
             line_seconds=request.line_seconds,
+            adapters=scales(request.adapters, info.adapters),
         )
 
     def _constraints(self, request: GenerateRequest) -> tuple[Constraint, ...]:

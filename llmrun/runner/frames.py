@@ -56,7 +56,7 @@ class LoadProgress(msgspec.Struct, frozen=True, tag="load_progress"):
 
 
 class ModelInfo(msgspec.Struct, frozen=True, kw_only=True):
-    """A loaded model as it really is: contexts in tokens, sizes in bytes."""
+    """A loaded model as it really is: contexts in tokens, sizes in bytes, `adapters` a count."""
 
     ctx: int
     ctx_train: int
@@ -68,6 +68,7 @@ class ModelInfo(msgspec.Struct, frozen=True, kw_only=True):
     device: str
     description: str
     has_template: bool
+    adapters: int = 0
 
 
 class Ready(msgspec.Struct, frozen=True, tag="ready"):

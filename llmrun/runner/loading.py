@@ -16,7 +16,16 @@ from llmrun.chat.prompt import Prompter
 from llmrun.engine import Engine, Grammars
 from llmrun.engine.engine import Emit
 from llmrun.errors import MODEL_LOAD, LlmrunError
-from llmrun.llama import Batch, Context, ContextSettings, DecodeStatus, Model, devices, guide_tokenizer
+from llmrun.llama import (
+    Adapter,
+    Batch,
+    Context,
+    ContextSettings,
+    DecodeStatus,
+    Model,
+    devices,
+    guide_tokenizer,
+)
 from llmrun.runner.frames import Load, ModelInfo
 from llmrun.runner.sizing import sizes
 from llmrun.store.anatomy import anatomy
@@ -70,6 +79,7 @@ def _prepare(spec: Load, path: Path, model: Model, emit: Emit) -> Loaded:
         gpu_memory=sum(device.memory_free for device in devices() if device.kind == "gpu"),
         cores=_cores(),
     )
+    adapters = [Adapter(model, Path(path)) for path in spec.adapters]
     context = Context(
         model,
         ContextSettings(
@@ -80,6 +90,7 @@ def _prepare(spec: Load, path: Path, model: Model, emit: Emit) -> Loaded:
             threads_batch=chosen.threads,
             kv_type=spec.kv_type,
         ),
+        adapters,
     )
     _warm_up(spec, context)
     template = spec.template or model.chat_template
@@ -101,6 +112,7 @@ def _prepare(spec: Load, path: Path, model: Model, emit: Emit) -> Loaded:
             device=_device_name(),
             description=model.description,
             has_template=template is not None,
+            adapters=len(adapters),
         ),
     )
 
@@ -109,6 +121,7 @@ def _warm_up(spec: Load, context: Context) -> None:
     batch = Batch(1)
     token = context.model.vocab.bos or 0
     batch.add(np.array([token], np.int32), 0, 0, outputs=1)
+    context.use_adapters((1.0,) * len(spec.adapters))
     status = context.decode(batch)
     context.drop(0)
     if status is not DecodeStatus.OK:

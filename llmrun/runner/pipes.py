@@ -7,7 +7,7 @@ import queue
 import threading
 from collections.abc import Callable, Iterator
 
-from llmrun.runner.frames import Down, FrameSplitter, Stats, Up, decode_down, encode
+from llmrun.runner.frames import Down, Events, FrameSplitter, Ready, Stats, Up, decode_down, encode
 
 READ_SIZE = 1 << 16
 
@@ -31,7 +31,7 @@ class FrameWriter:
     """Writes frames in the order of `put`, from a thread of its own.
 
     `put` never blocks, so the engine does not wait for a slow daemon. Statistics are read from
-    `stats` and sent when something was written since, at most every `STATS_S` seconds.
+    `stats`, to be set before Ready is put, and sent behind Ready and Events, at most every `STATS_S` seconds.
     """
 
     STATS_S = 0.25
@@ -69,7 +69,7 @@ class FrameWriter:
                     return
                 if not self._write(frame):
                     return
-                stale = self.stats is not None
+                stale = stale or isinstance(frame, Ready | Events)
             if stale and self.stats and self._clock() - told >= self.STATS_S:
                 if not self._write(self.stats()):
                     return

@@ -7,17 +7,24 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from llmrun.engine.request import EngineRequest
+from llmrun.engine.request import Adapters, EngineRequest
 from llmrun.engine.scheduler import Row, Scheduler
 from llmrun.engine.sequence import Sequence, State
 from llmrun.types import SamplingParams
 
 
+class Cell:
+    """A cell of its own, and the adapters that it was computed with (None where that is not known)."""
+
+    def __init__(self, adapters: Adapters | None = None) -> None:
+        self.adapters = adapters
+
+
 class RecordingMemory:
-    """What the context would hold: per slot the cells of its tokens, each cell an object of its own."""
+    """What the context would hold: per slot the cells of its tokens."""
 
     def __init__(self) -> None:
-        self.slots: dict[int, list[object]] = {}
+        self.slots: dict[int, list[Cell]] = {}
         self.calls: list[tuple[object, ...]] = []
         self.restores = True
 
@@ -44,7 +51,7 @@ class RecordingMemory:
         self.calls.append(("restore", slot))
         assert not self.slots.get(slot)
         if self.restores:
-            self.slots[slot] = [object() for _ in range(int.from_bytes(state, "little"))]
+            self.slots[slot] = [Cell() for _ in range(int.from_bytes(state, "little"))]
         return self.restores
 
     def compute(self, rows: list[Row]) -> None:
@@ -52,7 +59,7 @@ class RecordingMemory:
             assert sequence.kv is not None
             held = self.slots.setdefault(sequence.kv.slot, [])
             assert len(held) == sequence.computed
-            held.extend(object() for _ in range(length))
+            held.extend(Cell(sequence.request.adapters) for _ in range(length))
 
     def cells(self) -> int:
         return len({id(cell) for held in self.slots.values() for cell in held})
@@ -69,7 +76,9 @@ class World:
         self.arrivals = 0
         self.forced: Callable[[], int] = lambda: 0
 
-    def add(self, prompt: list[int], max_tokens: int = 4, n: int = 1) -> list[Sequence]:
+    def add(
+        self, prompt: list[int], max_tokens: int = 4, n: int = 1, adapters: Adapters = ()
+    ) -> list[Sequence]:
         self.arrivals += 1
         request = EngineRequest(
             id=str(self.arrivals),
@@ -79,6 +88,7 @@ class World:
             arrived=float(self.arrivals),
             max_tokens=max_tokens,
             n=n,
+            adapters=adapters,
         )
         sequences = [Sequence(request, i) for i in range(n)]
         for sequence in sequences:
@@ -87,6 +97,7 @@ class World:
 
     def step(self, budget: int = 16) -> list[Row]:
         rows = self.scheduler.plan(budget)
+        assert len({row.sequence.request.adapters for row in rows}) <= 1
         self.memory.compute(rows)
         self.scheduler.computed(rows)
         for sequence, _, output in rows:
@@ -116,6 +127,9 @@ class World:
         assert self.memory.cells() == cells.total - cells.free
         residents = [*self.scheduler.retained, *(s.kv for s in self.scheduler.running)]
         assert len({kv.slot for kv in residents if kv}) == len(residents)
+        for kv in residents:
+            assert kv
+            assert {cell.adapters for cell in self.memory.slots.get(kv.slot, [])} <= {kv.adapters, None}
 
 
 def test_plan_decode_rows_come_before_a_prefill_chunk() -> None:
@@ -310,7 +324,10 @@ def test_scheduler_under_random_load_loses_nothing_and_always_ends(
             length = data.draw(st.integers(1, cells - 1 - common))
             own = [data.draw(st.integers(0, 3))] * length
             alive += world.add(
-                prefix[:common] + own, data.draw(st.integers(1, 30)), data.draw(st.integers(1, 3))
+                prefix[:common] + own,
+                data.draw(st.integers(1, 30)),
+                data.draw(st.integers(1, 3)),
+                data.draw(st.sampled_from([(0.0,), (0.0,), (1.0,), (0.5,)])),
             )
         elif action == "step":
             world.step(data.draw(st.integers(1, 32)))

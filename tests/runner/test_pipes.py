@@ -11,6 +11,7 @@ from llmrun.runner.frames import (
     Events,
     FrameSplitter,
     Load,
+    LoadProgress,
     Shutdown,
     Submit,
     decode_up,
@@ -59,3 +60,18 @@ def test_writer_keeps_the_order_and_sends_statistics_after_work() -> None:
     events = [frame for frame in found if isinstance(frame, Events)]
     assert [frame.items[0][1] for frame in events] == [Text(i, "x") for i in range(3)]
     assert found[-1] == STATS
+
+
+def test_writer_sends_no_statistics_while_the_model_loads() -> None:
+    reading, writing = os.pipe()
+    ticks = itertools.count()
+    writer = FrameWriter(writing, lambda: float(next(ticks)))
+    writer.stats = lambda: STATS
+    writer.start()
+    loading = [LoadProgress(0.1), LoadProgress(0.2)]
+    for frame in loading:
+        writer.put(frame)
+    writer.close()
+    os.close(writing)
+    with os.fdopen(reading, "rb") as stream:
+        assert [decode_up(body) for body in FrameSplitter().feed(stream.read())] == loading

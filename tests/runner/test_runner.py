@@ -29,6 +29,7 @@ from llmrun.runner.frames import (
     frame_length,
 )
 from llmrun.types import (
+    AdapterScale,
     DetokenizeRequest,
     EmbedRequest,
     Event,
@@ -48,7 +49,7 @@ from llmrun.types import (
     Usage,
 )
 from tests.support.events import joined_text
-from tests.support.tiny import Shape, write_llama
+from tests.support.tiny import Shape, write_llama, write_lora
 
 pytestmark = pytest.mark.real
 GREEDY = Options(temperature=0, max_tokens=8)
@@ -381,3 +382,30 @@ def test_runner_model_that_makes_no_vectors_says_so(tiny: Path) -> None:
         (event,) = child.events["e"]
         assert isinstance(event, Failed)
         assert (event.error.code, event.error.field) == ("unsupported_field", "model")
+
+
+def test_runner_applies_the_adapters_it_was_told_of_and_as_the_request_says(tmp_path: Path) -> None:
+    path, lora = write_llama(tmp_path / "tiny.gguf"), write_lora(tmp_path / "lora.gguf")
+    chosen = {"told": None, "with": (AdapterScale(id=0),), "without": (), "wrong": (AdapterScale(id=1),)}
+    with _ready(path, adapters=(str(lora),)) as child:
+        for name, adapters in chosen.items():
+            child.send(Submit(_raw(name, "Once", adapters=adapters)))
+        child.ended(*chosen)
+        said = {name: joined_text(child.events[name]) for name in ("told", "with", "without")}
+        (failed,) = child.events["wrong"]
+    with _ready(path) as child:
+        child.send(Submit(_raw("plain", "Once")))
+        child.ended("plain")
+        plain = joined_text(child.events["plain"])
+    assert said["told"] == said["with"] != said["without"] == plain
+    assert isinstance(failed, Failed)
+    assert failed.error.field == "adapters"
+
+
+def test_runner_adapter_of_another_shape_fails_to_load(tmp_path: Path) -> None:
+    path = write_llama(tmp_path / "tiny.gguf")
+    wide = write_lora(tmp_path / "wide.gguf", Shape(embd=128))
+    with _spawned(path, adapters=(str(wide),)) as child:
+        failed = child.until(lambda frame: not isinstance(frame, LoadProgress))
+    assert isinstance(failed, LoadFailed)
+    assert "wide.gguf" in failed.error.message

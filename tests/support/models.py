@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from queue import SimpleQueue
 
 from llmrun.engine import Engine, EngineRequest
-from llmrun.llama import Context, ContextSettings, Model
+from llmrun.llama import Adapter, Context, ContextSettings, Model
 from llmrun.types import Event, Failed, Finished, SamplingParams, Stopped
 from tests.support.events import joined_text
 from tests.support.tiny import DEFAULT, Shape, write_llama
@@ -23,10 +23,15 @@ def tiny_model(folder: Path, shape: Shape = DEFAULT) -> Model:
 
 
 def tiny_context(
-    model: Model, ctx: int = 512, slots: int = 8, batch: int = 64, kv_type: str = "f16"
+    model: Model,
+    ctx: int = 512,
+    slots: int = 8,
+    batch: int = 64,
+    kv_type: str = "f16",
+    adapters: Sequence[Adapter] = (),
 ) -> Context:
     settings = ContextSettings(ctx=ctx, batch=batch, slots=slots, threads=1, threads_batch=1, kv_type=kv_type)
-    return Context(model, settings)
+    return Context(model, settings, adapters)
 
 
 class Running:
@@ -82,10 +87,17 @@ class Running:
 
 @contextmanager
 def running(
-    model: Model, *, ctx: int = 512, parallel: int = 4, slots: int = 12, batch: int = 64, kv_type: str = "f16"
+    model: Model,
+    *,
+    ctx: int = 512,
+    parallel: int = 4,
+    slots: int = 12,
+    batch: int = 64,
+    kv_type: str = "f16",
+    adapters: Sequence[Adapter] = (),
 ) -> Iterator[Running]:
     """An engine over `model`, ended and its context closed afterwards; cells must add up by then."""
-    context = tiny_context(model, ctx, slots, batch, kv_type)
+    context = tiny_context(model, ctx, slots, batch, kv_type, adapters)
     work = Running(context, parallel, batch)
     try:
         yield work

@@ -87,6 +87,31 @@ def write_llama(path: Path, shape: Shape = DEFAULT) -> Path:
     return path
 
 
+def write_lora(
+    path: Path, shape: Shape = DEFAULT, *, rank: int = 4, alpha: float = 8.0, seed: int = 1
+) -> Path:
+    """A LoRA adapter at `path` for the model of `shape`, strong enough to change its greedy text."""
+    rng = np.random.default_rng(seed)
+    writer = gguf.GGUFWriter(path, "llama")
+    writer.add_type(gguf.GGUFType.ADAPTER)
+    writer.add_string(gguf.Keys.Adapter.TYPE, "lora")
+    writer.add_float32(gguf.Keys.Adapter.LORA_ALPHA, alpha)
+
+    def pair(name: str, rows: int, columns: int) -> None:
+        for part, size in (("lora_a", (rank, columns)), ("lora_b", (rows, rank))):
+            data = rng.standard_normal(size) / np.sqrt(size[-1])
+            writer.add_tensor(f"{name}.{part}", data.astype(np.float32))
+
+    for i in range(shape.layers):
+        pair(f"blk.{i}.attn_q.weight", shape.embd, shape.embd)
+        pair(f"blk.{i}.ffn_down.weight", shape.embd, shape.ff)
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+    return path
+
+
 def _add_vocabulary(writer: gguf.GGUFWriter, template: str | None) -> int:
     tokens = [*CONTROL, *(f"<0x{i:02X}>" for i in range(256)), "▁", "▁the", "▁a", "ing", "er"]
     types = [gguf.TokenType.UNKNOWN] + [gguf.TokenType.CONTROL] * (FIRST_BYTE - 1)

@@ -1,0 +1,124 @@
+"""LoRA adapters in the engine, on a tiny random model with tiny random adapters. The oracle is
+llama_cpp.Llama with the same files."""
+
+from __future__ import annotations
+
+import itertools
+import random
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from llmrun.engine.request import Adapters
+from llmrun.llama import Adapter, Model
+from tests.support.models import Running, running
+from tests.support.tiny import write_llama, write_lora
+
+PROMPTS = [[random.Random(seed).randrange(10, 260) for _ in range(9 + 5 * seed)] for seed in range(4)]
+NONE, FIRST, SECOND, BOTH, HALF = (0.0, 0.0), (1.0, 0.0), (0.0, 1.0), (1.0, 1.0), (0.5, 0.0)
+SETS = [NONE, FIRST, SECOND, BOTH, HALF]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("adapted")
+    write_llama(folder / "tiny.gguf")
+    write_lora(folder / "first.gguf", seed=1)
+    write_lora(folder / "second.gguf", seed=2)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def adapted(folder: Path) -> Iterator[tuple[Model, list[Adapter]]]:
+    model = Model(folder / "tiny.gguf")
+    yield model, [Adapter(model, folder / f"{name}.gguf") for name in ("first", "second")]
+    model.close()
+
+
+Said = dict[tuple[Adapters, int], list[int]]
+
+
+def tokens_of(work: Running, request: str) -> list[int]:
+    """The prompt's and the answer's tokens."""
+    return list(work.stopped(request).tokens)
+
+
+@pytest.fixture(scope="module")
+def alone(adapted: tuple[Model, list[Adapter]]) -> Said:
+    """The tokens of each prompt and its answer under each set, computed with nothing else there."""
+    model, adapters = adapted
+    said = {}
+    for chosen in SETS:
+        for number, prompt in enumerate(PROMPTS):
+            with running(model, adapters=adapters) as work:
+                request = work.submit(prompt, adapters=chosen, tokens=True)
+                work.wait()
+                said[chosen, number] = tokens_of(work, request)
+    return said
+
+
+def test_engine_sets_of_adapters_say_different_things(alone: Said) -> None:
+    assert len({tuple(alone[chosen, 0]) for chosen in SETS}) == len(SETS)
+
+
+@pytest.mark.parametrize(("chosen", "scale"), [(FIRST, 1.0), (HALF, 0.5)])
+def test_engine_tokens_with_an_adapter_equal_llama_cpp_python(
+    folder: Path, alone: Said, chosen: Adapters, scale: float
+) -> None:
+    import llama_cpp
+
+    oracle = llama_cpp.Llama(
+        str(folder / "tiny.gguf"),
+        lora_path=str(folder / "first.gguf"),
+        lora_scale=scale,
+        n_ctx=512,
+        n_threads=1,
+        flash_attn=True,
+        verbose=False,
+    )
+    for number, prompt in enumerate(PROMPTS):
+        oracle.reset()
+        expected = alone[chosen, number]
+        count = len(expected) - len(prompt)
+        made = oracle.generate(prompt, temp=0, repeat_penalty=1.0)
+        assert [*prompt, *itertools.islice(made, count)] == expected
+    oracle.close()
+
+
+def test_engine_sets_together_say_what_each_says_alone(
+    adapted: tuple[Model, list[Adapter]], alone: Said
+) -> None:
+    model, adapters = adapted
+    wanted = [(chosen, number) for number in range(len(PROMPTS)) for chosen in SETS]
+    with running(model, adapters=adapters, parallel=6, slots=14) as work:
+        asked = [work.submit(PROMPTS[number], adapters=chosen, tokens=True) for chosen, number in wanted]
+        work.wait(len(asked))
+        said = [tokens_of(work, request) for request in asked]
+    assert said == [alone[key] for key in wanted]
+
+
+def test_engine_prefix_computed_with_other_adapters_is_not_taken(
+    adapted: tuple[Model, list[Adapter]], alone: Said
+) -> None:
+    model, adapters = adapted
+    prompt = PROMPTS[3]
+    with running(model, adapters=adapters) as work:
+        for chosen, cached in ((FIRST, 0), (SECOND, 0), (NONE, 0), (FIRST, len(prompt) - 1), (HALF, 0)):
+            request = work.submit(prompt, adapters=chosen, tokens=True)
+            work.wait()
+            assert work.finished(request).usage.cached == cached, chosen
+            assert tokens_of(work, request) == alone[chosen, 3]
+
+
+def test_engine_sets_that_swap_each_other_out_say_the_same(
+    adapted: tuple[Model, list[Adapter]], alone: Said
+) -> None:
+    model, adapters = adapted
+    with running(model, adapters=adapters, ctx=256, parallel=5, slots=10) as work:
+        asked = [work.submit(PROMPTS[3], adapters=one, max_tokens=60, tokens=True) for one in SETS]
+        work.wait(len(asked))
+        assert work.engine.scheduler.preemptions
+        for chosen, request in zip(SETS, asked, strict=True):
+            expected = alone[chosen, 3]
+            assert tokens_of(work, request)[: len(expected)] == expected
