@@ -25,7 +25,16 @@ Arguments = Annotated[str, PlainValidator(_text), WithJsonSchema({"type": "objec
 """An object in a body; here its JSON text."""
 
 
-def arguments_object(text: str) -> Json:
+def partial_object(text: str) -> Json:
     """The object that a call's JSON text is. Where the length limit cut it: of it, what is complete."""
     value: Json = from_json(text, allow_partial=True) if text else {}
+    return value
+
+
+def whole_object(text: str) -> Json | None:
+    """The same; None where it was cut."""
+    try:
+        value: Json = from_json(text)
+    except ValueError:
+        return None
     return value

@@ -15,10 +15,13 @@ from llmrun.store import Modelfile, PullProgress, Removed, StoredModel
 from llmrun.store.blobs import hex_of
 from llmrun.types import (
     AnyRequest,
+    CallArguments,
+    CallStarted,
     Event,
     Finished,
     GenerateRequest,
     Progress,
+    Reasoning,
     Started,
     Stopped,
     Text,
@@ -30,6 +33,23 @@ from llmrun.types import (
 
 TIMINGS = Timings(queue_ms=1.0, prefill_ms=20.0, decode_ms=30.0, ttft_ms=21.0, itl_ms=15.0)
 MODEL = "tiny:1m"
+
+AGENT: list[Event] = [
+    Started(5, 42),
+    Reasoning(0, "Look "),
+    Reasoning(0, "twice."),
+    Text(0, ""),
+    Text(0, "I "),
+    Text(0, "look."),
+    CallStarted(0, 0, "call_a", "look"),
+    CallArguments(0, 0, '{"at": '),
+    CallArguments(0, 0, '"sea", "n": 12345678901234567890123}'),
+    CallStarted(0, 1, "call_b", "wait"),
+    CallArguments(0, 1, "{}"),
+    Stopped(0, "tool_calls"),
+    Finished(Usage(prompt=5, completion=30, reasoning=9), TIMINGS),
+]
+"""An answer that thinks, speaks and calls two tools."""
 
 Script = Callable[[GenerateRequest], AsyncGenerator[Event, None]]
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from llmrun.api.arguments import Arguments, arguments_object
+from llmrun.api.arguments import Arguments, partial_object, whole_object
 from llmrun.api.schema import Body
 from llmrun.errors import LlmrunError
 
@@ -18,7 +18,7 @@ class Call(Body):
 def test_arguments_become_text_and_an_object_again(value: Any) -> None:
     text = Call.parse({"arguments": value}).arguments
     assert json.loads(text) == value
-    assert arguments_object(text) == value
+    assert partial_object(text) == whole_object(text) == value
 
 
 @pytest.mark.parametrize("value", ["{}", [], 1])
@@ -46,5 +46,6 @@ def test_arguments_nested_too_deeply_are_an_error_not_a_crash() -> None:
         ('{"a": "\\ud83d', {}),
     ],
 )
-def test_arguments_object_of_cut_text_is_what_is_complete(text: str, found: Any) -> None:
-    assert arguments_object(text) == found
+def test_partial_object_of_cut_text_is_what_is_complete(text: str, found: Any) -> None:
+    assert partial_object(text) == found
+    assert whole_object(text) is None

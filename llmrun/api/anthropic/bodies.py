@@ -13,7 +13,7 @@ from pydantic import Field, model_validator
 from llmrun.api.anthropic.blocks import CACHED, CacheControl, Texts
 from llmrun.api.anthropic.output import OutputConfig, OutputFormatBody, ThinkingConfig
 from llmrun.api.anthropic.tools import MAX_TOOLS, ToolBody, ToolChoiceBody, check
-from llmrun.api.anthropic.turns import MessageBody, begins_reply, check_results
+from llmrun.api.anthropic.turns import MessageBody, check_results
 from llmrun.api.schema import Body, Ignored, Refused, wrong
 from llmrun.types import OutputFormat, Thinking
 
@@ -84,12 +84,6 @@ class Conversation(Body):
     def _rules_between_fields(self) -> Conversation:
         check(self.tools or [], self.tool_choice)
         check_results(self.messages)
-        if (
-            len(self.messages) == 1
-            and self.messages[0].role == "assistant"
-            and not begins_reply(self.messages)
-        ):
-            raise wrong("says nothing", "messages.0.content")
         return self
 
 

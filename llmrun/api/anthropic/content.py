@@ -6,7 +6,7 @@ import hashlib
 from dataclasses import dataclass, field
 from typing import Literal
 
-from llmrun.api.arguments import arguments_object
+from llmrun.api.arguments import partial_object
 from llmrun.api.oneline import Json
 from llmrun.types import CallArguments, CallStarted, Event, Reasoning, Text
 
@@ -51,7 +51,7 @@ class Block:
         thinking comes without its text."""
         text = "".join(self.pieces)
         if self.kind == "tool_use":
-            return {**self.empty(), "input": arguments_object(text)}
+            return {**self.empty(), "input": partial_object(text)}
         if self.kind == "thinking":
             shown = text if shows_thinking else ""
             return {**self.empty(), "thinking": shown, "signature": self.signature()}

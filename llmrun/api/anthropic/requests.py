@@ -3,26 +3,24 @@
 from __future__ import annotations
 
 from llmrun.api.anthropic.bodies import Conversation, CountBody, MessagesBody
-from llmrun.api.anthropic.turns import begins_reply, system_text, to_messages
+from llmrun.api.anthropic.turns import system_text, to_messages
+from llmrun.api.continuing import continuing
 from llmrun.types import GenerateRequest, Options, TokenizeRequest, ToolChoice
 
 
 def to_request(body: Conversation, request_id: str) -> GenerateRequest:
-    """The request that the body asks for."""
-    continues = begins_reply(body.messages)
-    # A last message without a word asks for nothing that the template would not write by itself.
-    dropped = body.messages[-1].role == "assistant" and not continues
-    return GenerateRequest(
+    """The request that the body asks for. LlmrunError where its last message cannot be gone on from."""
+    request = GenerateRequest(
         id=request_id,
         model=body.model,
-        messages=to_messages(body.messages[:-1] if dropped else body.messages, system_text(body.system)),
+        messages=to_messages(body.messages, system_text(body.system)),
         options=_options(body) if isinstance(body, MessagesBody) else Options(),
         tools=tuple(tool.tool() for tool in body.tools or ()),
         tool_choice=body.tool_choice.choice() if body.tool_choice else ToolChoice(),
         thinking=body.said_of_thinking,
         output_format=body.answer_format(),
-        continues=continues,
     )
+    return continuing(request)
 
 
 def to_count(body: CountBody, request_id: str) -> TokenizeRequest:

@@ -134,11 +134,3 @@ def _user(blocks: Sequence[Block], names: dict[str, str]) -> Iterator[Message]:
                 name=names.get(block.tool_use_id),
                 tool_call_id=block.tool_use_id,
             )
-
-
-def begins_reply(messages: Sequence[MessageBody]) -> bool:
-    """Whether the last message is the beginning of the reply, to be gone on from."""
-    if messages[-1].role != "assistant":
-        return False
-    turn = _assistant(messages[-1].content)
-    return bool(turn.content or turn.reasoning)

@@ -7,20 +7,23 @@ tables of docs/api.md.
 from __future__ import annotations
 
 import json
-from typing import Annotated, Literal
+from typing import Annotated, get_args
 
 from pydantic import BeforeValidator, Field, PlainValidator, WithJsonSchema, model_validator
 
+from llmrun.api.ollama.messages import OllamaMessage, OllamaTool, check_names
 from llmrun.api.ollama.options import INT32, ModelOptions
-from llmrun.api.schema import Body, Refused, unsupported, wrong
+from llmrun.api.schema import Body, Refused, wrong
 from llmrun.config import parse_duration
 from llmrun.store.go_template import Untranslatable, looks_go, to_jinja
-from llmrun.types import Options, OutputFormat
+from llmrun.types import Effort, Options, OutputFormat, Thinking
 
 TokenId = Annotated[int, Field(ge=0, le=INT32)]
 
 LONGEST_KEEP = 2**31
 """Seconds; what is asked to stay longer stays for ever."""
+MAX_MESSAGES = 10_000
+MAX_TOOLS = 512
 MAX_TEMPLATE = 2**18
 """Characters; the largest chat templates have near 30,000."""
 
@@ -67,10 +70,16 @@ def _format(value: object) -> OutputFormat | None:
         raise wrong("is nested too deeply") from None
 
 
-def _no_thinking(value: object) -> object:
-    if value is None or value is False:
-        return value
-    raise unsupported("control of the model's reasoning")
+def _thinking(value: object) -> Thinking | None:
+    """On, off, or on with an effort."""
+    if value is None:
+        return None
+    if isinstance(value, bool):
+        return Thinking(enabled=value)
+    for effort in get_args(Effort):
+        if value == effort:
+            return Thinking(enabled=True, effort=effort)
+    raise wrong(f"should be true, false or one of {', '.join(map(repr, get_args(Effort)))}")
 
 
 class Sampling(Body):
@@ -89,9 +98,10 @@ class Sampling(Body):
         Field(description="`json` for any JSON object, or a JSON Schema, which the answer then keeps to"),
     ] = None
     think: Annotated[
-        bool | None,
-        BeforeValidator(_no_thinking),
-        Field(description="false: the template is told to leave reasoning out; all else is refused"),
+        Thinking | None,
+        PlainValidator(_thinking),
+        WithJsonSchema({"type": ["boolean", "string", "null"]}),
+        Field(description="reasoning on, off, or on and how much (`low`, …); default: as the model has it"),
     ] = None
     truncate: Annotated[object, Refused("a prompt that is cut to fit", unless=(False,))] = None
     shift: Annotated[object, Refused("a context that drops its start when full", unless=(False,))] = None
@@ -104,10 +114,6 @@ class Sampling(Body):
     def wants_logprobs(self) -> int | None:
         """How many alternatives each token's record shall have; None for no records."""
         return (self.top_logprobs or 0) if self.logprobs else None
-
-    def template_variables(self) -> dict[str, object]:
-        """`enable_thinking` is what templates of models that reason look at."""
-        return {} if self.think is None else {"enable_thinking": self.think}
 
     def sampling(self) -> Options:
         return self.options.options() if self.options else Options()
@@ -162,35 +168,28 @@ class GenerateBody(Sampling):
         for name in ("system", "template", "context"):
             if self.raw and getattr(self, name):
                 raise wrong("is not allowed with raw: true", name)
+        if (self.raw or self.suffix) and self.think and self.think.enabled:
+            raise wrong("is only allowed where the chat template is used", "think")
         for name in ("system", "template", "context", "raw"):
             if self.suffix and getattr(self, name):
                 raise wrong("is not allowed with suffix", name)
         return self
 
 
-def _role(value: object) -> object:
-    if value == "tool":
-        raise unsupported("a tool's result in the conversation", hint="leave the message out")
-    return value
-
-
-class OllamaMessage(Body):
-    role: Annotated[
-        Literal["system", "user", "assistant"],
-        BeforeValidator(_role),
-        Field(description="`system`, `user`, `assistant`; `tool` is refused"),
-    ]
-    content: Annotated[str | None, Field(description="none is the same as empty")] = None
-    images: Annotated[object, Refused("image input", unless=([],))] = None
-    thinking: Annotated[object, Refused("reasoning in the conversation", unless=("",))] = None
-    tool_calls: Annotated[object, Refused("tool calls in the conversation", unless=([],))] = None
-    tool_name: Annotated[object, Refused("a tool's result in the conversation", unless=("",))] = None
-    tool_call_id: Annotated[object, Refused("a tool's result in the conversation", unless=("",))] = None
-
-
 class OllamaChatBody(Sampling):
     messages: Annotated[
         list[OllamaMessage] | None,
-        Field(description="the last one is not the assistant's; none: the model is only loaded"),
+        Field(
+            max_length=MAX_MESSAGES,
+            description="where the last one is the assistant's, the answer goes on from it; none: the model "
+            "is only loaded",
+        ),
     ] = None
-    tools: Annotated[object, Refused("tool calls", unless=([],))] = None
+    tools: Annotated[
+        list[OllamaTool] | None, Field(max_length=MAX_TOOLS, description="what the model may call")
+    ] = None
+
+    @model_validator(mode="after")
+    def _tools_have_names_of_their_own(self) -> OllamaChatBody:
+        check_names(self.tools or ())
+        return self

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
-from llmrun.api.ollama.bodies import JinjaOrGo, OllamaMessage
+from llmrun.api.ollama.bodies import JinjaOrGo
 from llmrun.api.ollama.options import ModelOptions
 from llmrun.api.schema import Body, Ignored, Refused, wrong
 
@@ -44,6 +44,11 @@ class PullBody(Named):
     password: Annotated[object, Ignored("no source takes a password")] = None
 
 
+class SampleMessage(Body):
+    role: Annotated[Literal["system", "user", "assistant"], Field(description="whose turn")]
+    content: Annotated[str | None, Field(description="none is the same as empty")] = None
+
+
 class CreateBody(Named):
     from_: Annotated[
         str | None,
@@ -60,7 +65,7 @@ class CreateBody(Named):
     system: Annotated[str | None, Field(description="its system prompt; empty: none")] = None
     parameters: Annotated[ModelOptions | None, Field(description="its options")] = None
     messages: Annotated[
-        list[OllamaMessage] | None, Field(description="turns that every conversation starts with")
+        list[SampleMessage] | None, Field(description="turns that every conversation starts with")
     ] = None
     license: Annotated[str | list[str] | None, Field(description="a text or several")] = None
     stream: Annotated[bool | None, Field(description="lines of progress; on unless false")] = None

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from llmrun.api.ollama.bodies import GenerateBody, OllamaChatBody, OllamaMessage, Sampling
-from llmrun.errors import UNSUPPORTED_FIELD, LlmrunError
+from llmrun.api.continuing import continuing
+from llmrun.api.ollama.bodies import GenerateBody, OllamaChatBody, Sampling
 from llmrun.types import GenerateRequest, Message
 
 if TYPE_CHECKING:
@@ -28,7 +27,7 @@ def generate_request(body: GenerateBody, request_id: str, model: StoredModel) ->
         options=body.sampling(),
         logprobs=body.wants_logprobs,
         output_format=body.format,
-        template_kwargs={} if bare else body.template_variables(),
+        thinking=None if bare else body.think,
         template=body.template or None,
         context=tuple(body.context or ()),
         tokens=not body.raw,
@@ -38,26 +37,20 @@ def generate_request(body: GenerateBody, request_id: str, model: StoredModel) ->
 
 
 def chat_request(body: OllamaChatBody, request_id: str, name: str) -> GenerateRequest:
-    """The next turn of the conversation; UNSUPPORTED_FIELD where it asks to continue a reply."""
-    messages: Sequence[OllamaMessage] = body.messages or ()
-    if messages and messages[-1].role == "assistant":
-        field = f"messages.{len(messages) - 1}.role"
-        raise LlmrunError(
-            UNSUPPORTED_FIELD,
-            f"{field} asks to continue a reply of the assistant's, which is not supported yet",
-            hint="end with a message of another role",
-            field=field,
-        )
-    return GenerateRequest(
+    """The next turn of the conversation, or the rest of its last one where that is the assistant's.
+    LlmrunError where that cannot be gone on from."""
+    request = GenerateRequest(
         id=request_id,
         model=name,
-        messages=tuple(Message(role=m.role, content=m.content or "") for m in messages),
+        messages=tuple(message.message() for message in body.messages or ()),
         options=body.sampling(),
         logprobs=body.wants_logprobs,
         output_format=body.format,
-        template_kwargs=body.template_variables(),
+        tools=tuple(tool.tool() for tool in body.tools or ()),
+        thinking=body.think,
         keep_alive=body.keep_alive,
     )
+    return continuing(request)
 
 
 def load_request(body: Sampling, request_id: str, name: str) -> GenerateRequest:

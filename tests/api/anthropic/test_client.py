@@ -10,9 +10,8 @@ import pytest
 
 from llmrun.errors import OVERLOADED, RUNNER_DIED, LlmrunError
 from llmrun.types import Event, Failed, Finished, GenerateRequest, Started, Text, Tokenized, Usage
-from tests.api.anthropic.test_replies import AGENT
 from tests.api.openai.test_models import stored
-from tests.api.scripted import MODEL, TIMINGS, ScriptedService
+from tests.api.scripted import AGENT, MODEL, TIMINGS, ScriptedService
 from tests.api.server import serving
 
 HI: list[Any] = [{"role": "user", "content": "Hi"}]

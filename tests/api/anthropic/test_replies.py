@@ -14,14 +14,12 @@ from llmrun.types import (
     Event,
     Finished,
     Progress,
-    Reasoning,
     Started,
     Stopped,
-    Text,
     Tokenized,
     Usage,
 )
-from tests.api.scripted import TIMINGS, answer
+from tests.api.scripted import AGENT, TIMINGS, answer
 
 HEAD = Head("msg_1", "tiny:1m")
 ASKED: dict[str, Any] = {
@@ -38,21 +36,6 @@ USAGE = {
     "output_tokens_details": {"thinking_tokens": 0},
     "service_tier": "standard",
 }
-AGENT: list[Event] = [
-    Started(5, 42),
-    Reasoning(0, "Look "),
-    Reasoning(0, "twice."),
-    Text(0, ""),
-    Text(0, "I "),
-    Text(0, "look."),
-    CallStarted(0, 0, "call_a", "look"),
-    CallArguments(0, 0, '{"at": '),
-    CallArguments(0, 0, '"sea", "n": 12345678901234567890123}'),
-    CallStarted(0, 1, "call_b", "wait"),
-    CallArguments(0, 1, "{}"),
-    Stopped(0, "tool_calls"),
-    Finished(Usage(prompt=5, completion=30, reasoning=9), TIMINGS),
-]
 
 
 def body(**fields: Any) -> MessagesBody:

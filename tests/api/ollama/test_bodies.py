@@ -9,7 +9,7 @@ import pytest
 from llmrun.api.ollama.bodies import GenerateBody, OllamaChatBody
 from llmrun.api.ollama.options import INT32, ModelOptions
 from llmrun.errors import INVALID_REQUEST, UNSUPPORTED_FIELD, LlmrunError
-from llmrun.types import Options, OutputFormat
+from llmrun.types import Options, OutputFormat, Thinking
 
 
 def refused(body: type[Any], **fields: Any) -> LlmrunError:
@@ -142,10 +142,8 @@ def test_keep_alive_that_is_no_time_is_an_error(given: object) -> None:
     ("body", "fields"),
     [
         (GenerateBody, {"images": ["iVBORw0KGgo="]}),
-        (GenerateBody, {"think": True}),
         (GenerateBody, {"truncate": True}),
         (GenerateBody, {"shift": True}),
-        (OllamaChatBody, {"tools": [{"type": "function", "function": {"name": "f"}}]}),
     ],
 )
 def test_fields_not_built_are_refused_by_name(body: type[Any], fields: dict[str, object]) -> None:
@@ -208,10 +206,48 @@ def test_suffix_takes_no_template(fields: dict[str, Any]) -> None:
     assert (error.kind, error.field) == (INVALID_REQUEST, next(iter(fields)))
 
 
-@pytest.mark.parametrize("given", [True, "high", 1])
-def test_think_that_asks_for_reasoning_is_refused(given: object) -> None:
+@pytest.mark.parametrize(
+    ("given", "wanted"),
+    [
+        (None, None),
+        (True, Thinking(enabled=True)),
+        (False, Thinking(enabled=False)),
+        ("high", Thinking(enabled=True, effort="high")),
+    ],
+)
+def test_think_in_every_form(given: object, wanted: Thinking | None) -> None:
+    assert OllamaChatBody.parse({"model": "m", "think": given}).think == wanted
+
+
+@pytest.mark.parametrize("given", [1, "much", "", []])
+def test_think_that_is_none_is_an_error(given: object) -> None:
     error = refused(OllamaChatBody, think=given)
-    assert (error.kind, error.field) == (UNSUPPORTED_FIELD, "think")
+    assert (error.kind, error.field) == (INVALID_REQUEST, "think")
+
+
+@pytest.mark.parametrize("fields", [{"raw": True}, {"suffix": "z"}])
+def test_think_without_a_template_is_an_error(fields: dict[str, Any]) -> None:
+    assert refused(GenerateBody, prompt="x", think=True, **fields).field == "think"
+    assert GenerateBody.parse({"model": "m", "prompt": "x", "think": False, **fields}).think
+
+
+TOOL = {"type": "function", "function": {"name": "look"}}
+
+
+@pytest.mark.parametrize(
+    ("tools", "field"),
+    [
+        ([TOOL, TOOL], "tools.1.function.name"),
+        ([{"type": "web"}], "tools.0.type"),
+        ([{"type": "function"}], "tools.0.function"),
+        ([{"function": {"name": ""}}], "tools.0.function.name"),
+        ([{"function": {"name": "f", "parameters": []}}], "tools.0.function.parameters"),
+        ({"look": TOOL}, "tools"),
+    ],
+)
+def test_tools_that_cannot_be_taken_are_named(tools: object, field: str) -> None:
+    error = refused(OllamaChatBody, tools=tools)
+    assert (error.kind, error.field) == (INVALID_REQUEST, field)
 
 
 @pytest.mark.parametrize("given", [[-1], ["a"], [1.5], "1", [2**40]])
@@ -224,12 +260,22 @@ def test_context_that_holds_no_token_ids_is_an_error(given: object) -> None:
 @pytest.mark.parametrize(
     ("message", "kind", "field"),
     [
-        ({"role": "tool", "content": "4"}, UNSUPPORTED_FIELD, "messages.0.role"),
         ({"role": "robot", "content": "4"}, INVALID_REQUEST, "messages.0.role"),
         ({"content": "4"}, INVALID_REQUEST, "messages.0.role"),
         ({"role": "user", "content": [{"type": "text"}]}, INVALID_REQUEST, "messages.0.content"),
         ({"role": "user", "images": ["x"]}, UNSUPPORTED_FIELD, "messages.0.images"),
-        ({"role": "assistant", "tool_calls": [{}]}, UNSUPPORTED_FIELD, "messages.0.tool_calls"),
+        (
+            {"role": "assistant", "tool_calls": [{}]},
+            INVALID_REQUEST,
+            "messages.0.tool_calls.0.function",
+        ),
+        (
+            {"role": "assistant", "tool_calls": [{"function": {"name": "f", "arguments": "{}"}}]},
+            INVALID_REQUEST,
+            "messages.0.tool_calls.0.function.arguments",
+        ),
+        ({"role": "user", "thinking": "hm"}, INVALID_REQUEST, "messages.0.thinking"),
+        ({"role": "user", "tool_name": "f"}, INVALID_REQUEST, "messages.0.tool_name"),
         ({"role": "user", "contents": "4"}, INVALID_REQUEST, "messages.0.contents"),
     ],
 )

@@ -13,7 +13,7 @@ import pytest
 from llmrun.errors import RUNNER_DIED, LlmrunError
 from llmrun.types import Event, Failed, GenerateRequest, Started, Text
 from tests.api.openai.test_models import stored
-from tests.api.scripted import MODEL, ScriptedService, answer
+from tests.api.scripted import AGENT, MODEL, ScriptedService, answer
 from tests.api.server import serving
 from tests.api.test_control import running
 from tests.support.tiny import write_llama
@@ -71,6 +71,37 @@ def test_chat_whole_and_its_reply_sent_back(client: ollama.Client, play: Scripte
     assert sent is not None
     assert [m.role for m in sent] == ["user", "assistant", "user"]
     assert sent[1].content == "Hello wörld"
+
+
+def test_chat_calls_and_thinking_are_read_and_their_results_sent_back(
+    client: ollama.Client, play: ScriptedService
+) -> None:
+    async def script(_request: GenerateRequest) -> AsyncGenerator[Event, None]:
+        for event in AGENT:
+            yield event
+
+    def look(at: str) -> str:
+        """Look at a place.
+
+        Args:
+            at: where
+        """
+        return at
+
+    play.script = script
+    message = client.chat(MODEL, HI, tools=[look], think="high").message
+    assert message.thinking == "Look twice."
+    calls = message.tool_calls or ()
+    assert [call.function.name for call in calls] == ["look", "wait"]
+    assert calls[0].function.arguments["at"] == "sea"
+    results = [{"role": "tool", "tool_name": call.function.name, "content": "done"} for call in calls]
+    parts = list(client.chat(MODEL, [*HI, message, *results], tools=[look], stream=True))
+    streamed = [call for part in parts for call in part.message.tool_calls or ()]
+    assert streamed == list(calls)
+    assert "".join(part.message.thinking or "" for part in parts) == "Look twice."
+    asked = play.asked[-1]
+    assert asked.tools[0].parameters["properties"]["at"]["type"] == "string"
+    assert [(m.role, m.name) for m in asked.messages or ()][2:] == [("tool", "look"), ("tool", "wait")]
 
 
 def test_chat_stream_text_with_strange_line_ends(client: ollama.Client, play: ScriptedService) -> None:

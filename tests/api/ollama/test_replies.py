@@ -1,14 +1,27 @@
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import msgspec
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from llmrun.api.ollama.replies import Head, Place, Reply, Stream, done_at_once, generated, said
-from llmrun.types import Event, Finished, Started, Stopped, Text, Timings, Usage
-from tests.api.scripted import answer, token
+from llmrun.types import (
+    CallArguments,
+    CallStarted,
+    Event,
+    Finished,
+    Reasoning,
+    Started,
+    Stopped,
+    Text,
+    Timings,
+    Usage,
+)
+from tests.api.scripted import AGENT, answer, token
 
 NOW = "2026-01-02T03:04:05Z"
 HEAD = Head("tiny", lambda: NOW)
@@ -23,6 +36,13 @@ METRICS = {
     "eval_duration": 30_000_000,
     "timings": {**msgspec.to_builtins(TIMES), "cached_tokens": 2},
 }
+CALLS = [
+    {
+        "id": "call_a",
+        "function": {"index": 0, "name": "look", "arguments": {"at": "sea", "n": 12345678901234567890123}},
+    },
+    {"id": "call_b", "function": {"index": 1, "name": "wait", "arguments": {}}},
+]
 
 
 def hello(reason: str = "stop") -> list[Event]:
@@ -35,7 +55,7 @@ def whole(events: list[Event], place: Place = generated, logprobs: bool = False)
     reply = Reply(HEAD, place, logprobs)
     for event in events:
         reply.add(0, event)
-    decoded: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(reply.body()))
+    decoded: dict[str, Any] = json.loads(msgspec.json.encode(reply.body()))
     return decoded
 
 
@@ -44,7 +64,7 @@ def streamed(events: list[Event], place: Place = generated, logprobs: bool = Fal
     sent = b"".join(stream.event(0, event) for event in events) + stream.end()
     assert sent.endswith(b"\n")
     # The official client splits as str.splitlines does.
-    return [msgspec.json.decode(part) for part in sent.decode().splitlines()]
+    return [json.loads(part) for part in sent.decode().splitlines()]
 
 
 def test_generate_reply_golden() -> None:
@@ -89,6 +109,53 @@ def test_chat_stream_golden() -> None:
     ]
 
 
+def test_chat_reply_with_thinking_and_calls_golden() -> None:
+    reply = whole(AGENT, said)
+    assert reply["message"] == {
+        "role": "assistant",
+        "content": "I look.",
+        "thinking": "Look twice.",
+        "tool_calls": CALLS,
+    }
+    assert reply["done_reason"] == "stop"
+
+
+def test_chat_stream_with_thinking_and_calls_each_call_comes_whole() -> None:
+    *lines, last = streamed(AGENT, said)
+    assert [line["message"] for line in lines] == [
+        {"role": "assistant", "content": "", "thinking": "Look "},
+        {"role": "assistant", "content": "", "thinking": "twice."},
+        {"role": "assistant", "content": "I "},
+        {"role": "assistant", "content": "look."},
+        {"role": "assistant", "content": "", "tool_calls": CALLS[:1]},
+        {"role": "assistant", "content": "", "tool_calls": CALLS[1:]},
+    ]
+    assert (last["message"], last["done_reason"]) == ({"role": "assistant", "content": ""}, "stop")
+
+
+def test_generate_reply_with_thinking() -> None:
+    events = [event for event in AGENT if not isinstance(event, CallStarted | CallArguments)]
+    reply = whole(events)
+    assert (reply["thinking"], reply["response"]) == ("Look twice.", "I look.")
+    assert [line.get("thinking") for line in streamed(events)][:3] == ["Look ", "twice.", None]
+
+
+@pytest.mark.parametrize("arguments", ["", '{"at": "s'])
+def test_call_that_the_limit_cut_is_not_shown(arguments: str) -> None:
+    events: list[Event] = [
+        Started(5, 42),
+        CallStarted(0, 0, "call_a", "look"),
+        CallArguments(0, 0, arguments),
+        Stopped(0, "length"),
+        Finished(Usage(prompt=5, completion=9), TIMES),
+    ]
+    reply = whole(events, said)
+    assert "tool_calls" not in reply["message"]
+    assert reply["done_reason"] == "length"
+    (only,) = streamed(events, said)
+    assert (only["message"]["content"], only["done_reason"]) == ("", "length")
+
+
 def test_done_at_once_golden() -> None:
     assert done_at_once(HEAD, said, "load") == {
         **SHARED,
@@ -102,6 +169,7 @@ def test_logprobs_are_the_same_streamed_and_whole() -> None:
     part = (token(b"\xf0\x9f", -1.0), token(b"\x99\x82", float("-inf"), ("x", -2.0)))
     events: list[Event] = [
         Started(5, 42),
+        Reasoning(0, "hm", (token("hm"),)),
         Text(0, "", part[:1]),
         Text(0, "🙂", part[1:]),
         Stopped(0, "stop"),
@@ -111,6 +179,7 @@ def test_logprobs_are_the_same_streamed_and_whole() -> None:
     lines = streamed(events, logprobs=True)
     assert [record for one in lines for record in one.get("logprobs", [])] == records
     assert records == [
+        {"token": "hm", "logprob": -0.5, "bytes": [0x68, 0x6D], "top_logprobs": []},
         {"token": "\\xf0\\x9f", "logprob": -1.0, "bytes": [0xF0, 0x9F], "top_logprobs": []},
         {
             "token": "\\x99\\x82",

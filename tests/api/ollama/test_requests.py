@@ -7,8 +7,7 @@ import pytest
 
 from llmrun.api.ollama.bodies import GenerateBody, OllamaChatBody
 from llmrun.api.ollama.requests import chat_request, generate_request, load_request
-from llmrun.errors import UNSUPPORTED_FIELD, LlmrunError
-from llmrun.types import GenerateRequest, Message, Options, OutputFormat
+from llmrun.types import GenerateRequest, Message, Options, OutputFormat, Thinking, Tool, ToolCall
 from tests.api.openai.test_models import stored
 
 CHAT = stored("tiny:1m")
@@ -48,7 +47,7 @@ def test_generate_every_field_reaches_the_request() -> None:
         keep_alive=60.0,
         context=(1, 2, 3),
         tokens=True,
-        template_kwargs={"enable_thinking": False},
+        thinking=Thinking(enabled=False),
     )
 
 
@@ -99,11 +98,39 @@ def test_chat_messages_reach_the_request_in_order() -> None:
     )
 
 
-def test_chat_reply_to_continue_is_refused_by_name() -> None:
-    with pytest.raises(LlmrunError) as caught:
-        chat({"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Well,"})
-    assert caught.value.kind is UNSUPPORTED_FIELD
-    assert caught.value.field == "messages.1.role"
+def test_chat_tools_calls_and_results_reach_the_request() -> None:
+    schema = {"type": "object", "properties": {"at": {"type": "string"}}}
+    calls = [{"id": "c1", "function": {"index": 0, "name": "look", "arguments": {"at": "Zürich"}}}]
+    asked = chat(
+        {"role": "user", "content": "Look"},
+        {"role": "assistant", "thinking": "Hm.", "tool_calls": calls},
+        {"role": "tool", "content": "fog", "tool_name": "look", "tool_call_id": "c1"},
+        tools=[
+            {"type": "function", "function": {"name": "look", "description": "Looks.", "parameters": schema}},
+            {"function": {"name": "wait", "strict": True}},
+        ],
+        think="low",
+    )
+    assert asked == GenerateRequest(
+        id="req_1",
+        model="tiny:1m",
+        messages=(
+            Message(role="user", content="Look"),
+            Message(
+                role="assistant",
+                reasoning="Hm.",
+                tool_calls=(ToolCall(name="look", arguments='{"at": "Zürich"}', id="c1"),),
+            ),
+            Message(role="tool", content="fog", name="look", tool_call_id="c1"),
+        ),
+        tools=(Tool(name="look", description="Looks.", parameters=schema), Tool(name="wait", strict=True)),
+        thinking=Thinking(enabled=True, effort="low"),
+    )
+
+
+def test_chat_last_message_of_the_assistants_is_gone_on_from() -> None:
+    asked = chat({"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Well,"})
+    assert asked.continues
 
 
 def test_load_wants_the_model_with_its_options_and_time() -> None:
