@@ -24,6 +24,7 @@ from llmrun.api.ollama.model_routes import ollama_model_routes
 from llmrun.api.ollama.routes import ollama_routes
 from llmrun.api.oneline import Json
 from llmrun.api.openai import errors as openai
+from llmrun.api.openai.responses.routes import responses_routes
 from llmrun.api.openai.routes import openai_routes
 from llmrun.api.pages import describe, page_routes
 from llmrun.api.ports import Service
@@ -49,6 +50,7 @@ def create_app(
     )
     app.include_router(anthropic_model_routes(service))
     app.include_router(openai_routes(service, in_flight))
+    app.include_router(responses_routes(service, in_flight))
     app.include_router(anthropic_routes(service, in_flight))
     app.include_router(ollama_routes(service, in_flight))
     app.include_router(ollama_model_routes(service, in_flight))

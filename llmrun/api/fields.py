@@ -17,11 +17,13 @@ from llmrun.api.control import ShutdownBody, StopBody
 from llmrun.api.ollama.bodies import GenerateBody, OllamaChatBody
 from llmrun.api.ollama.model_bodies import CopyBody, CreateBody, DeleteBody, PullBody, ShowBody
 from llmrun.api.openai.bodies import ChatBody, CompletionBody
+from llmrun.api.openai.responses.bodies import ResponsesBody
 from llmrun.api.schema import Body, Ignored, Refused
 
 BODIES: dict[str, type[Body]] = {
     "/v1/chat/completions": ChatBody,
     "/v1/completions": CompletionBody,
+    "/v1/responses": ResponsesBody,
     "/v1/messages": MessagesBody,
     "/v1/messages/count_tokens": CountBody,
     "/api/generate": GenerateBody,

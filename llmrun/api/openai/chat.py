@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from llmrun.api.gathered import Gathered, OfAnswer
 from llmrun.api.oneline import Json
+from llmrun.api.openai.begun import continues
 from llmrun.api.openai.bodies import ChatBody
 from llmrun.api.openai.logprobs import chat_logprobs
 from llmrun.api.openai.messages import conversation
@@ -11,7 +12,6 @@ from llmrun.api.openai.reply import ChunkStream, Head, Tally
 from llmrun.api.openai.thinking import thinking
 from llmrun.api.openai.toolbox import Choice, toolbox
 from llmrun.api.openai.tools import tools_of
-from llmrun.errors import UNSUPPORTED_FIELD, LlmrunError
 from llmrun.types import (
     CallArguments,
     CallStarted,
@@ -28,14 +28,8 @@ from llmrun.types import (
 def to_request(body: ChatBody, request_id: str) -> GenerateRequest:
     """The one request that the body asks for. LlmrunError where its messages or tools do not fit together."""
     messages = conversation(body.messages)
-    continues = messages[-1].role == "assistant"
-    if continues and body.output_format() is not None:
-        raise LlmrunError(
-            UNSUPPORTED_FIELD,
-            "response_format binds whole answers, and this one was begun by the last message",
-            hint="leave one of them out",
-            field="response_format",
-        )
+    last = f"messages.{len(messages) - 1}"
+    begun = continues(messages, body.output_format(), last=last, format_field="response_format")
     choice = body.tool_choice.choice() if body.tool_choice else Choice()
     tools, tool_choice = toolbox(tools_of(body.tools), choice, body.parallel_tool_calls)
     new, old = body.max_completion_tokens, body.max_tokens
@@ -52,7 +46,7 @@ def to_request(body: ChatBody, request_id: str) -> GenerateRequest:
         tools=tools,
         tool_choice=tool_choice,
         thinking=thinking(body.reasoning_effort),
-        continues=continues,
+        continues=begun,
     )
 
 

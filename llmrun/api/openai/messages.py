@@ -108,22 +108,16 @@ class ChatMessage(Body):
 
 
 def conversation(messages: Sequence[ChatMessage]) -> tuple[Message, ...]:
-    """The turns, in order. INVALID_REQUEST where a tool's result answers no call before it, or where the
-    last turn makes calls that nothing answers."""
+    """The turns, in order. INVALID_REQUEST where a tool's result answers no call before it."""
     calls: set[str] = set()
     for number, message in enumerate(messages):
         if message.tool_call_id is not None and message.tool_call_id not in calls:
-            raise _wrong(
-                f"messages.{number}.tool_call_id",
-                f"is {message.tool_call_id[:64]!r}, which is the id of no tool call before it",
-                "put the assistant's message with the call in front",
+            field = f"messages.{number}.tool_call_id"
+            raise LlmrunError(
+                INVALID_REQUEST,
+                f"{field} is {message.tool_call_id[:64]!r}, which is the id of no tool call before it",
+                hint="put the assistant's message with the call in front",
+                field=field,
             )
         calls.update(call.id for call in message.tool_calls or ())
-    if messages[-1].tool_calls:
-        field = f"messages.{len(messages) - 1}.tool_calls"
-        raise _wrong(field, "is what the conversation ends with", "end with the calls' results")
     return tuple(message.message() for message in messages)
-
-
-def _wrong(field: str, message: str, hint: str) -> LlmrunError:
-    return LlmrunError(INVALID_REQUEST, f"{field} {message}", hint=hint, field=field)

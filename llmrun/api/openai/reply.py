@@ -48,15 +48,20 @@ class Tally:
         self._usage.append(finished.usage)
         self._timings.append(finished.timings)
 
+    def total(self) -> Usage:
+        """The tokens of all requests."""
+        names = Usage.__struct_fields__
+        return Usage(**{name: sum(getattr(usage, name) for usage in self._usage) for name in names})
+
     def usage(self) -> Json:
-        prompt = sum(usage.prompt for usage in self._usage)
-        completion = sum(usage.completion for usage in self._usage)
+        """The same as both completion routes show it."""
+        total = self.total()
         return {
-            "prompt_tokens": prompt,
-            "completion_tokens": completion,
-            "total_tokens": prompt + completion,
-            "prompt_tokens_details": {"cached_tokens": sum(usage.cached for usage in self._usage)},
-            "completion_tokens_details": {"reasoning_tokens": sum(usage.reasoning for usage in self._usage)},
+            "prompt_tokens": total.prompt,
+            "completion_tokens": total.completion,
+            "total_tokens": total.prompt + total.completion,
+            "prompt_tokens_details": {"cached_tokens": total.cached},
+            "completion_tokens_details": {"reasoning_tokens": total.reasoning},
         }
 
     def timings(self) -> dict[str, float]:

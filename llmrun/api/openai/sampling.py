@@ -47,8 +47,8 @@ class StreamOptions(Body):
     include_obfuscation: Annotated[bool | None, Ignored("no padding is sent")] = None
 
 
-class Sampling(LlamaSampling):
-    """The fields that both routes share."""
+class Generation(LlamaSampling):
+    """The fields of every route that generates."""
 
     model: Annotated[str, Field(min_length=1, description="a name that `llmrun list` shows")]
     temperature: Annotated[
@@ -56,6 +56,17 @@ class Sampling(LlamaSampling):
         within("temperature", "0 takes the likeliest token; default: the model's, else 0.8"),
     ] = None
     top_p: Annotated[float | None, Field(gt=0, le=1, description="default: the model's, else 0.95")] = None
+    stream: Annotated[bool | None, Field(description="server-sent events")] = None
+    ctx: Annotated[
+        int | None,
+        Field(ge=1, le=INT32, description="not OpenAI's; tokens of context to load the model with"),
+    ] = None
+    user: Annotated[str | None, Ignored("names the caller")] = None
+
+
+class Sampling(Generation):
+    """The fields that chat completions and completions share."""
+
     presence_penalty: Annotated[float | None, Field(ge=-2, le=2, description="−2 to 2")] = None
     frequency_penalty: Annotated[float | None, Field(ge=-2, le=2, description="−2 to 2")] = None
     seed: Annotated[
@@ -67,13 +78,7 @@ class Sampling(LlamaSampling):
     response_format: Annotated[ResponseFormat | None, Field(description="what the answer must look like")] = (
         None
     )
-    stream: Annotated[bool | None, Field(description="server-sent events")] = None
     stream_options: Annotated[StreamOptions | None, Field(description="only with `stream`")] = None
-    ctx: Annotated[
-        int | None,
-        Field(ge=1, le=INT32, description="not OpenAI's; tokens of context to load the model with"),
-    ] = None
-    user: Annotated[str | None, Ignored("names the caller")] = None
     context_overflow: Annotated[
         object, Refused("a prompt or answer that is cut to fit the context", unless=("error",))
     ] = None

@@ -68,7 +68,7 @@ def test_message_as_the_official_client_returns_it_is_taken_back() -> None:
         ([HI, result("a")], "messages.1.tool_call_id", "is 'a', which is the id of no tool call before it"),
         ([HI, calls(call("a")), result("b")], "messages.2.tool_call_id", "is 'b'"),
         ([HI, result("a"), calls(call("a")), HI], "messages.1.tool_call_id", "no tool call before it"),
-        ([HI, calls(call("a"))], "messages.1.tool_calls", "is what the conversation ends with"),
+        ([HI, calls(call("a"))], "messages.1", "ends with tool calls that nothing answers"),
         ([HI, {"role": "tool", "content": "x"}], "messages.1.tool_call_id", "is missing"),
         ([{**HI, "tool_call_id": "a"}], "messages.0.tool_call_id", "only allowed with role tool"),
         ([{**HI, "tool_calls": [call("a")]}], "messages.0.tool_calls", "only allowed with role assistant"),

@@ -1,0 +1,73 @@
+"""The routes of responses: make one, get it again, forget it."""
+
+from __future__ import annotations
+
+import time
+
+import msgspec
+from fastapi import APIRouter
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+
+from llmrun.api.answers import answers
+from llmrun.api.body import read_object
+from llmrun.api.delivery import EventStream, whole
+from llmrun.api.inflight import InFlight
+from llmrun.api.oneline import Json
+from llmrun.api.openai.responses import replies
+from llmrun.api.openai.responses.bodies import ResponsesBody
+from llmrun.api.openai.responses.kept import KeptResponses
+from llmrun.api.openai.responses.requests import conversation, to_request
+from llmrun.api.ports import Service
+from llmrun.api.schema import takes
+from llmrun.errors import UNSUPPORTED_FIELD, LlmrunError
+from llmrun.types import Message
+
+
+def responses_routes(service: Service, in_flight: InFlight) -> APIRouter:
+    """The routes, bound to one app's parts; the responses that they keep end with the app."""
+    router = APIRouter(tags=["OpenAI"])
+    kept = KeptResponses()
+
+    @router.post("/v1/responses", openapi_extra=takes(ResponsesBody))
+    async def create_response(request: Request) -> Response:
+        """The next turn of a conversation, as items; a stored response can be gone on from."""
+        body = ResponsesBody.parse(await read_object(request))
+        earlier: tuple[Message, ...] = ()
+        if body.previous_response_id is not None:
+            earlier = kept.conversation(body.previous_response_id, time.monotonic())
+        messages = conversation(body, earlier)
+        request_id: str = request.state.request_id
+        asked = to_request(body, messages, request_id)
+        response_id = f"resp_{request_id.removeprefix('req_')}"
+
+        def keep(response: Json, turn: Message) -> None:
+            kept.keep(response_id, response, replies.joined(messages, turn), time.monotonic())
+
+        response = replies.GrowingResponse(response_id, int(time.time()), body, keep)
+        events = answers(service, [asked])
+        if body.stream:
+            stream = replies.ResponseStream(response)
+            return EventStream(in_flight, events, stream, stream.failure)
+        reply = await whole(request, in_flight, events, replies.ResponseReply(response))
+        return Response(msgspec.json.encode(reply), media_type="application/json")
+
+    @router.get("/v1/responses/{response_id}")
+    async def retrieve_response(request: Request, response_id: str) -> Response:
+        """A stored response."""
+        for name in request.query_params:
+            raise LlmrunError(
+                UNSUPPORTED_FIELD,
+                f"{name[:64]} asks for another form of the response, which is not supported yet",
+                hint="leave it out",
+                field=name[:64],
+            )
+        return JSONResponse(kept.response(response_id, time.monotonic()))
+
+    @router.delete("/v1/responses/{response_id}")
+    async def delete_response(response_id: str) -> Response:
+        """Forget a stored response."""
+        kept.remove(response_id, time.monotonic())
+        return JSONResponse({"id": response_id, "object": "response", "deleted": True})
+
+    return router
