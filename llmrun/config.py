@@ -24,6 +24,7 @@ DEFAULT_MODEL = "smollm2:135m"
 MAX_SEQUENCES = 256  # LLAMA_MAX_SEQ in llama.cpp
 _UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 _DURATION_PART = re.compile(r"(\d+(?:\.\d+)?)(ms|[smhd])")
+_BYTES = re.compile(r"(\d+(?:\.\d+)?|\.\d+) ?([kmgt]?)(?:i?b)?", re.IGNORECASE)
 _DURATION = re.compile(rf"(?:{_DURATION_PART.pattern})+")
 
 KV_TYPES = ("f32", "f16", "bf16", "q8_0", "q5_1", "q5_0", "q4_1", "q4_0", "iq4_nl")
@@ -47,6 +48,11 @@ class Paths:
     @property
     def config_file(self) -> Path:
         return self.config / "config.toml"
+
+    @property
+    def kv(self) -> Path:
+        """KV prefixes of all models."""
+        return self.cache / "kv"
 
     @classmethod
     def find(cls, env: Mapping[str, str] = os.environ) -> Paths:
@@ -91,6 +97,18 @@ def _count(text: str) -> int:
 
 def _auto_or_layers(text: str) -> int | None:
     return None if text == "auto" else _count(text)
+
+
+def parse_bytes(text: str) -> int:
+    """Bytes in `0`, `500M`, `1.5G`, `80000`; units are 1024."""
+    match = _BYTES.fullmatch(text.strip())
+    if not match:
+        raise ValueError(text)
+    return int(float(match[1]) * 1024 ** " kmgt".index(match[2].lower() or " "))
+
+
+def _auto_or_bytes(text: str) -> int | None:
+    return None if text == "auto" else parse_bytes(text)
 
 
 def _kv_type(text: str) -> str:
@@ -144,6 +162,12 @@ class Settings:
     max_queue: int = _setting(512, _count, "a count", "waiting requests per model before 503")
     max_loaded: int | None = _setting(None, _auto_or_count, "auto or a count", "models in memory at once")
     kv_type: str = _setting("f16", _kv_type, ", ".join(KV_TYPES), "number type of the KV cache")
+    cache_ram: int | None = _setting(
+        None, _auto_or_bytes, "auto, 0, 500M, 2G", "KV prefixes kept in host memory, per model; 0 is off"
+    )
+    cache_disk: int | None = _setting(
+        None, _auto_or_bytes, "auto, 0, 500M, 2G", "KV prefixes kept on disk, for all models; 0 is off"
+    )
     gpu_layers: int | None = _setting(None, _auto_or_layers, "auto or a count", "layers kept on the GPU")
     threads: int | None = _setting(None, _auto_or_count, "auto or a count", "compute threads")
     origins: tuple[str, ...] = _setting((), _origins, "https://a.example,…", "further web origins allowed")

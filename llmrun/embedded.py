@@ -9,6 +9,7 @@ import threading
 import time
 import uuid
 from collections.abc import Iterator
+from pathlib import Path
 from queue import SimpleQueue
 from typing import Any, Literal, overload
 
@@ -36,19 +37,19 @@ def load(name: str, **settings: Any) -> EmbeddedModel:
         if error.kind is not UNKNOWN_MODEL or not store.can_pull(name):
             raise
         stored = store.pull(name)
-    return EmbeddedModel(stored, load_settings(paths, flags=settings))
+    return EmbeddedModel(stored, load_settings(paths, flags=settings), paths.kv)
 
 
 class EmbeddedModel:
     """A loaded model; a context manager. Any thread may ask, and answers are decoded together."""
 
-    def __init__(self, stored: StoredModel, settings: Settings) -> None:
+    def __init__(self, stored: StoredModel, settings: Settings, kv_folder: Path | None = None) -> None:
         self._stored = stored
         self._settings = settings
         self._version = content_version(stored)
         self._replies: dict[str, SimpleQueue[Event]] = {}
         self._preparing = threading.Lock()
-        _, wanted = prepare(self._request(prompt=""), stored, self._version, settings)
+        _, wanted = prepare(self._request(prompt=""), stored, self._version, settings, kv_folder)
         self._loaded = load_model(wanted.load, self._emit, lambda _fraction: None)
         self._desk = Desk(self._loaded, self._say, time.monotonic)
         self._thread: threading.Thread | None = threading.Thread(

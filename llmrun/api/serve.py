@@ -65,7 +65,7 @@ def serve(settings: Settings, paths: Paths, *, no_auth: bool = False) -> None:
                 version=llmrun.__version__,
                 started=time.time(),
             )
-            service = Service(Store(paths), settings)
+            service = Service(Store(paths), settings, kv_folder=paths.kv)
             server = _Server(service, settings, on_listening=lambda: lock.publish(address))
             logger.info("listening on %s", address.url)
             asyncio.run(server.run_on(listener))
@@ -85,7 +85,9 @@ def serve_private(settings: Settings, paths: Paths) -> None:
         def say_where() -> None:
             print(json.dumps({"host": host, "port": port, "pid": os.getpid()}), flush=True)
 
-        server = _Server(Service(Store(paths), settings), settings, on_listening=say_where)
+        server = _Server(
+            Service(Store(paths), settings, kv_folder=paths.kv), settings, on_listening=say_where
+        )
         threading.Thread(target=_when_stdin_ends, args=(server.ask_to_end,), daemon=True).start()
         asyncio.run(server.run_on(listener))
 

@@ -6,6 +6,7 @@ Knows no processes.
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TypeVar
 
 import msgspec
@@ -36,11 +37,14 @@ def content_version(model: StoredModel) -> str:
     return " ".join([model.sha256 or "", *(f"{stat.st_size}@{stat.st_mtime_ns}" for stat in stats)])
 
 
-def prepare(request: R, model: StoredModel, version: str, settings: Settings) -> tuple[R, Wanted]:
+def prepare(
+    request: R, model: StoredModel, version: str, settings: Settings, kv_folder: Path | None = None
+) -> tuple[R, Wanted]:
     """The request with the model's defaults laid under it, and what must be loaded for it.
 
     A Modelfile's turns go in front of every conversation, its system prompt in front of one that has none.
-    A context that the request asks for beats the Modelfile's, which beats the settings'.
+    A context that the request asks for beats the Modelfile's, which beats the settings'. `kv_folder` is for
+    KV prefixes on disk.
     """
     if isinstance(request, GenerateRequest) and model.kind == "embedding":
         raise LlmrunError(
@@ -55,6 +59,10 @@ def prepare(request: R, model: StoredModel, version: str, settings: Settings) ->
         kv_type=settings.kv_type,
         gpu_layers=settings.gpu_layers,
         threads=settings.threads,
+        cache_ram=settings.cache_ram,
+        cache_disk=settings.cache_disk,
+        kv_folder=str(kv_folder) if kv_folder else None,
+        content=version,
         template=model.template,
         adapters=tuple(str(path.absolute()) for path in model.adapters),
         draft=str(model.draft.absolute()) if model.draft else None,

@@ -60,10 +60,12 @@ class Service:
         command: Sequence[str] = COMMAND,
         limits: Limits | None = None,
         room: Room | None = None,
+        kv_folder: Path | None = None,
     ) -> None:
         self.counters = Counters()
         self._store = store
         self._settings = settings
+        self._kv_folder = kv_folder
         self._observers: list[Observer] = []
         self._pool = RunnerPool(settings, self.counters, command=command, limits=limits, room=room)
 
@@ -106,7 +108,7 @@ class Service:
         """Have the model of `request` in memory as the request wants it; nothing is generated. LlmrunError
         as for `ask`. Cancelling leaves a model that is loading to the others who want it."""
         stored, version = await asyncio.to_thread(self._find, request.model)
-        _, wanted = prepare(request, stored, version, self._settings)
+        _, wanted = prepare(request, stored, version, self._settings, self._kv_folder)
         async with self._pool.lease(wanted):
             pass
 
@@ -170,7 +172,7 @@ class Service:
         try:
             stored, version = await asyncio.to_thread(self._find, request.model)
             model = stored.name
-            request, wanted = prepare(request, stored, version, self._settings)
+            request, wanted = prepare(request, stored, version, self._settings, self._kv_folder)
             async with self._pool.lease(wanted) as lease:
                 waited_ms = (time.monotonic() - arrived) * 1000
                 reply = lease.runner.submit(request)

@@ -8,6 +8,7 @@ from llmrun.engine.constraint import Constraint, GrammarRefused, Grammars
 from llmrun.engine.engine import Engine
 from llmrun.engine.guide import Guide
 from llmrun.engine.request import EngineRequest
+from llmrun.engine.saved_prefixes import SavedPrefixes
 from llmrun.engine.steering import CallPart, ReasoningPart, Steering, Tokens
 
 __all__ = [
@@ -19,6 +20,7 @@ __all__ = [
     "Grammars",
     "Guide",
     "ReasoningPart",
+    "SavedPrefixes",
     "Steering",
     "Tokens",
 ]

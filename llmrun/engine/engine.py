@@ -18,6 +18,7 @@ from llmrun.engine.budget import PrefillBudget
 from llmrun.engine.choosing import Chooser
 from llmrun.engine.job import Job
 from llmrun.engine.request import EngineRequest
+from llmrun.engine.saved_prefixes import SavedPrefixes
 from llmrun.engine.scheduler import Row, Scheduler
 from llmrun.engine.sequence import Sequence
 from llmrun.errors import CANCELLED, INTERNAL, SHUTTING_DOWN, LlmrunError
@@ -41,10 +42,18 @@ class Counters:
 
 
 class Engine:
-    """Decodes all requests of one context together; `clock` gives seconds."""
+    """Decodes all requests of one context together; `clock` gives seconds. `saved`: where prefixes go that
+    leave the KV cache, closed when `run` ends."""
 
     def __init__(
-        self, context: Context, *, batch: int, parallel: int, emit: Emit, clock: Callable[[], float]
+        self,
+        context: Context,
+        *,
+        batch: int,
+        parallel: int,
+        emit: Emit,
+        clock: Callable[[], float],
+        saved: SavedPrefixes | None = None,
     ) -> None:
         self._context = context
         self._batch = Batch(max(batch, parallel))
@@ -65,6 +74,7 @@ class Engine:
             slots=context.slots,
             parallel=parallel,
             trimmable=context.model.trimmable,
+            saved=saved,
         )
 
     # --- from other threads
@@ -101,10 +111,13 @@ class Engine:
             for job in list(self._jobs.values()):
                 self._fail(job, failure)
             self._send()
+        self.scheduler.close()
 
     def _take_in(self) -> None:
-        """Read the inbox; with nothing to do, wait for it."""
+        """Read the inbox; with nothing to do, wait for it, and meanwhile put on disk what only memory has."""
         try:
+            while self.scheduler.idle and self._inbox.empty() and self.scheduler.persist_one():
+                pass
             note = self._inbox.get(block=self.scheduler.idle)
             while True:
                 self._take(note)

@@ -40,6 +40,17 @@ class Resident:
         self.length = end
 
 
+def under(adapters: Adapters, tokens: Tokens) -> Tokens:
+    """The tokens behind the adapters' strengths, bit for bit and one word each: what a prefix is found by.
+
+    KV depends on the adapters; all runs of one model have as many of them, so that those that differ in
+    strength have nothing in common.
+    """
+    if not adapters:
+        return tokens
+    return np.concatenate([np.array(adapters, np.float32).view(np.int32), tokens])
+
+
 def common_prefix(a: Tokens, b: Tokens) -> int:
     """How many tokens `a` and `b` begin with alike."""
     n = min(len(a), len(b))

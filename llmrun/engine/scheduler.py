@@ -9,8 +9,9 @@ The rules
   then prefill chunks, oldest sequence first.
 - A waiting prompt begins with the longest prefix that any resident sequence has: cells are shared,
   not copied. If a running sequence is about to compute more of that prefix, the prompt waits for it.
+  Where a saved prefix (in host memory, on disk) has clearly more, it is brought back instead.
 - A prompt is admitted when all admitted prompts fit into the cells that are free or retained.
-- Answers grow. When cells run out, retained prefixes go first, least recently used; then the
+- Answers grow. When cells run out, retained prefixes are saved first, least recently used; then the
   youngest running sequence is swapped out to host memory. It comes back before anything new begins.
   The oldest sequence is never swapped out, so it ends, and then the next is the oldest.
 """
@@ -19,25 +20,16 @@ from __future__ import annotations
 
 from collections import deque
 from itertools import islice
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 from llmrun.engine.cells import Cells
-from llmrun.engine.resident import Resident, common_prefix
+from llmrun.engine.kv_memory import KVMemory
+from llmrun.engine.matching import NO_MATCH, Match, among_running, among_saved
+from llmrun.engine.resident import Resident
+from llmrun.engine.retained import RetainedPrefixes
+from llmrun.engine.saved_prefixes import Saved, SavedPrefixes
 from llmrun.engine.sequence import Sequence, State
 from llmrun.engine.turns import Turns
-
-# Waiting for another sequence's prefill is worth a step or two from about this many tokens on.
-MIN_FOLLOW = 16
-
-
-class KVMemory(Protocol):
-    """The context's memory of sequences by slot (see `llmrun.llama.Context`)."""
-
-    def drop(self, slot: int) -> None: ...
-    def trim(self, slot: int, length: int) -> bool: ...
-    def share(self, source: int, target: int, length: int) -> None: ...
-    def save(self, slot: int) -> bytes: ...
-    def restore(self, slot: int, state: bytes) -> bool: ...
 
 
 class Row(NamedTuple):
@@ -48,28 +40,26 @@ class Row(NamedTuple):
     output: bool
 
 
-class Match(NamedTuple):
-    """The best resident prefix of a prompt. `growing`: more of it is about to be computed there."""
-
-    source: Resident | None
-    length: int
-    growing: bool
-
-
-NO_MATCH = Match(None, 0, False)
-
-
 class Scheduler:
     """All sequences of one context. Calls come from one thread.
 
     parallel   sequences that may run together          slots  parallel + prefixes that may be retained
     trimmable  whether a prefix of a resident sequence can be shared; else only the whole of it is taken
+    saved      where prefixes go that leave the KV cache
     """
 
     def __init__(
-        self, memory: KVMemory, *, cells: int, slots: int, parallel: int, trimmable: bool = True
+        self,
+        memory: KVMemory,
+        *,
+        cells: int,
+        slots: int,
+        parallel: int,
+        trimmable: bool = True,
+        saved: SavedPrefixes | None = None,
     ) -> None:
         self._memory = memory
+        self.saved = saved or SavedPrefixes()
         self.cells = Cells(cells)
         self.parallel = parallel
         self._trimmable = trimmable
@@ -77,7 +67,7 @@ class Scheduler:
         self.waiting: deque[Sequence] = deque()
         self.swapped: deque[Sequence] = deque()
         self.running: list[Sequence] = []
-        self.retained: list[Resident] = []  # least recently used first
+        self.retained = RetainedPrefixes()
         self.preemptions = 0
         self._turns = Turns()
 
@@ -121,8 +111,8 @@ class Scheduler:
     def refused(self) -> bool:
         """llama.cpp found no place for the rows: free some. False when there is nothing to free."""
         if self.retained:
-            while self.retained:
-                self._evict()
+            while self._evict():
+                pass
             return True
         if len(self.running) > 1:
             self._swap_out(self.running[-1])
@@ -188,7 +178,8 @@ class Scheduler:
             if match.growing:
                 continue
             promised = sum(s.pending for s in self.running)
-            if not self._fits(sequence.length - match.length + promised + 1, match):
+            new = max(sequence.length, match.cells) - (match.length if match.source else 0)
+            if not self._fits(new + promised + 1, match):
                 return
             self.waiting.remove(sequence)
             self._begin(sequence, match)
@@ -197,10 +188,9 @@ class Scheduler:
         source = match.source
         sequence.cached = match.length
         if source is not None and source in self.retained and self._may_take_over(source, match.length):
-            self._cut(source, match.length)
-            self.retained.remove(source)
-            self.cells.pin(source.cells)
-            kv = source
+            kv = self._cut(source, match.length)
+            self.retained.remove(kv)
+            self.cells.pin(kv.cells)
         else:
             kv = Resident(self._take_slot(keep=source), sequence.tokens, sequence.request.adapters)
             if source is not None and match.length:
@@ -208,9 +198,22 @@ class Scheduler:
                 shared = source.cells[: match.length].copy()
                 self.cells.share(shared)
                 kv.extend(shared)
-                self._touch(source)
+                self.retained.touch(source)
+            elif match.saved.shared:
+                sequence.cached = self._bring_back(kv, match.saved)
         sequence.settle(kv)
         self._insert(sequence)
+
+    def _bring_back(self, kv: Resident, saved: Saved) -> int:
+        """Restore what a prompt shares with a saved prefix; how many tokens: 0 where it cannot be had."""
+        state = self.saved.take(saved)
+        if state is None or not self._memory.restore(kv.slot, state):
+            self._memory.drop(kv.slot)
+            return 0
+        if saved.shared < saved.total:
+            self._memory.trim(kv.slot, saved.shared)
+        kv.extend(self.cells.allocate(saved.shared))
+        return saved.shared
 
     def _may_take_over(self, kv: Resident, length: int) -> bool:
         """Whether a new sequence moves into a retained prefix itself: all of it is wanted, or its
@@ -220,26 +223,12 @@ class Scheduler:
     def _match(self, sequence: Sequence) -> Match:
         # The last prompt token is always computed: its logits are wanted.
         prompt = sequence.tokens[: sequence.prompt_length - 1]
-        best = NO_MATCH
-        for kv in self.retained:
-            if kv.adapters != sequence.request.adapters:
-                continue
-            length = common_prefix(prompt, kv.tokens[: kv.length])
-            usable = length if self._trimmable or length == kv.length else 0
-            if usable > best.length:
-                best = Match(kv, usable, False)
-        if not self._trimmable:
-            return best
-        for other in self.running:
-            assert other.kv is not None
-            if other.kv.adapters != sequence.request.adapters:
-                continue
-            length = common_prefix(prompt, other.tokens)
-            if length >= max(best.length, other.computed) + MIN_FOLLOW:
-                return Match(other.kv, length, True)
-            if min(length, other.computed) > best.length:
-                best = Match(other.kv, min(length, other.computed), False)
-        return best
+        adapters = sequence.request.adapters
+        length, kv = self.retained.longest(prompt, adapters, whole=not self._trimmable)
+        best = Match(kv, length, False)
+        if self._trimmable:
+            best = among_running(best, prompt, adapters, self.running)
+        return among_saved(best, prompt, adapters, self.saved, most=self.cells.total - 1)
 
     def _insert(self, sequence: Sequence) -> None:
         """Keep `running` in the order of arrival, so that its last is the youngest."""
@@ -280,34 +269,51 @@ class Scheduler:
         if not kv.length:
             self._drop(kv)
             return
-        kv.tokens = kv.tokens[: kv.length].copy()
-        alike = [k for k in self.retained if k.adapters == kv.adapters]
-        for other in [k for k in alike if common_prefix(k.tokens, kv.tokens) == k.length]:
+        for other in self.retained.beginnings(kv):
             self.retained.remove(other)  # a prefix of the new one serves nobody
             self._drop(other)
-        self.retained.append(kv)
-
-    def _touch(self, kv: Resident) -> None:
-        if kv in self.retained:
-            self.retained.remove(kv)
-            self.retained.append(kv)
+        self.retained.add(kv)
 
     def _evict(self, keep: Resident | None = None) -> bool:
-        """Drop the least recently used retained prefix other than `keep`, if there is one."""
-        victim = next((kv for kv in self.retained if kv is not keep), None)
+        """Save and drop the least recently used retained prefix other than `keep`, if there is one."""
+        victim = self.retained.oldest(keep)
         if victim is None:
             return False
         self.retained.remove(victim)
+        if victim.length >= self.saved.least:
+            self._save(victim)
         self._drop(victim)
         return True
 
-    def _cut(self, kv: Resident, length: int) -> None:
-        """Keep only the first `length` tokens of a retained prefix."""
-        if length == kv.length:
-            return
-        self._memory.trim(kv.slot, length)
-        self.cells.release(kv.cells[length:].copy())
-        kv.length = length
+    def _save(self, kv: Resident) -> None:
+        if self.saved.on:
+            self.saved.put(kv.tokens, self._memory.save(kv.slot), kv.adapters)
+
+    def close(self) -> None:
+        """Save everything that is retained; returns when it is where it goes."""
+        while self._evict():
+            pass
+        self.saved.close()
+
+    def persist_one(self) -> bool:
+        """Put the next retained prefix that only the KV cache has on the disk too; False: there is none."""
+        for kv in self.retained:
+            if kv.length >= self.saved.least and not self.saved.holds_on_disk(kv.tokens, kv.adapters):
+                self.saved.persist(kv.tokens, self._memory.save(kv.slot), kv.adapters)
+                return True
+        return False
+
+    def _cut(self, kv: Resident, length: int) -> Resident:
+        """Keep only the first `length` tokens of a retained prefix, the rest where it can be saved."""
+        if length < kv.length:
+            self.retained.remove(kv)
+            if kv.length >= length + self.saved.least:
+                self._save(kv)
+            self._memory.trim(kv.slot, length)
+            self.cells.release(kv.cells[length:].copy())
+            kv.length = length
+            self.retained.add(kv)
+        return kv
 
     def _drop(self, kv: Resident) -> None:
         self._memory.drop(kv.slot)

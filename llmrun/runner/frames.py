@@ -22,8 +22,9 @@ PREFIX_SIZE = _PREFIX.size
 
 
 class Load(msgspec.Struct, frozen=True, kw_only=True, tag="load"):
-    """The first frame. `None` means auto. `template` is a Jinja template in place of the GGUF's own;
-    `adapters` are LoRA files for it, `draft` the file of a model that drafts for it."""
+    """The first frame. `None` means auto. `content` names the model's bytes; `kv_folder` is where KV
+    prefixes of any model are kept on disk, None: nowhere. `template` is a Jinja template in place of the
+    GGUF's own; `adapters` are LoRA files for it, `draft` the file of a model that drafts for it."""
 
     name: str
     path: str
@@ -32,6 +33,10 @@ class Load(msgspec.Struct, frozen=True, kw_only=True, tag="load"):
     kv_type: str = "f16"
     gpu_layers: int | None = None
     threads: int | None = None
+    cache_ram: int | None = None
+    cache_disk: int | None = None
+    kv_folder: str | None = None
+    content: str = ""
     template: str | None = None
     adapters: tuple[str, ...] = ()
     draft: str | None = None

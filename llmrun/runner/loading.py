@@ -27,6 +27,7 @@ from llmrun.llama import (
     guide_tokenizer,
 )
 from llmrun.runner.frames import Load, ModelInfo
+from llmrun.runner.kv_cache import saved_prefixes
 from llmrun.runner.sizing import sizes
 from llmrun.store.anatomy import anatomy
 from llmrun.store.gguf import read_header
@@ -94,7 +95,14 @@ def _prepare(spec: Load, path: Path, model: Model, emit: Emit) -> Loaded:
     )
     _warm_up(spec, context)
     template = spec.template or model.chat_template
-    engine = Engine(context, batch=BATCH, parallel=chosen.parallel, emit=emit, clock=time.monotonic)
+    engine = Engine(
+        context,
+        batch=BATCH,
+        parallel=chosen.parallel,
+        emit=emit,
+        clock=time.monotonic,
+        saved=saved_prefixes(spec, trimmable=model.trimmable),
+    )
     prompter = Prompter(template, model.vocab)
     return Loaded(
         model=model,

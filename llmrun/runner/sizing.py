@@ -12,6 +12,9 @@ from llmrun.store.plan import ANSWERING
 
 # Share of the memory that the weights leave which the KV cache may take without being told to.
 _KV_SHARE = 0.5
+# Kept KV prefixes, where nobody says how much: of the memory, of the free disk, and at most.
+_CACHE_RAM_SHARE, _CACHE_RAM_MOST = 1 / 16, 1 << 30
+_CACHE_DISK_SHARE, _CACHE_DISK_MOST = 1 / 10, 4 << 30
 
 
 @dataclass(frozen=True)
@@ -56,6 +59,16 @@ def sizes(
         slots=min(MAX_SEQUENCES, running + retained),
         threads=spec.threads or cores,
     )
+
+
+def cache_bytes(spec: Load, *, memory: int, disk: int) -> tuple[int, int]:
+    """Bytes of KV prefixes in host memory and on disk; `memory`: of the machine, `disk`: free, in bytes."""
+    ram = min(int(_CACHE_RAM_SHARE * memory), _CACHE_RAM_MOST) if spec.cache_ram is None else spec.cache_ram
+    if spec.kv_folder is None:
+        return ram, 0
+    if spec.cache_disk is not None:
+        return ram, spec.cache_disk
+    return ram, min(int(_CACHE_DISK_SHARE * disk), _CACHE_DISK_MOST)
 
 
 def _automatic(model: Anatomy, kv_type: str, most: int, memory: int) -> int:

@@ -45,8 +45,13 @@ def write_atomic(path: Path, data: bytes) -> None:
 
 
 def free_space(folder: Path) -> int:
-    """Bytes that may still be written in `folder`, which exists."""
-    return shutil.disk_usage(folder).free
+    """Bytes that may still be written in `folder`, or where it would be made."""
+    return shutil.disk_usage(existing(folder)).free
+
+
+def existing(folder: Path) -> Path:
+    """`folder`, or the nearest folder above it that exists."""
+    return next(place for place in (folder, *folder.parents) if place.exists())
 
 
 def require_space(folder: Path, size: int) -> None:

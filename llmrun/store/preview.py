@@ -57,7 +57,7 @@ def preview(shelf: Shelf, offer: Offer, gather: Gather) -> Preview:
         files=files,
         kept=kept,
         to_fetch=None if None in sizes else max(0, known - kept),
-        free=free_space(_existing(shelf.models)),
+        free=free_space(shelf.models),
     )
 
 
@@ -65,9 +65,4 @@ def preview_of_held(shelf: Shelf, manifest: Manifest) -> Preview:
     """Of a model that is here whole, and that a pull would return as it is."""
     files = tuple(PreviewFile(Path(f.path).name, f.role, f.size, here=True) for f in manifest.files)
     why = f"{manifest.name} is here already"
-    return Preview(manifest.source, why, files, kept=0, to_fetch=0, free=free_space(_existing(shelf.models)))
-
-
-def _existing(folder: Path) -> Path:
-    """`folder`, or the nearest above it that exists."""
-    return next(place for place in (folder, *folder.parents) if place.exists())
+    return Preview(manifest.source, why, files, kept=0, to_fetch=0, free=free_space(shelf.models))

@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from llmrun.engine.request import Adapters, EngineRequest
+from llmrun.engine.saved_prefixes import SavedPrefixes
 from llmrun.engine.scheduler import Row, Scheduler
 from llmrun.engine.sequence import Sequence, State
 from llmrun.types import SamplingParams
@@ -68,10 +69,17 @@ class RecordingMemory:
 class World:
     """A scheduler with its memory, and the engine's part of the loop without a model."""
 
-    def __init__(self, cells: int = 64, parallel: int = 4, slots: int = 8, trimmable: bool = True) -> None:
+    def __init__(
+        self, cells: int = 64, parallel: int = 4, slots: int = 8, trimmable: bool = True, saved: int = 0
+    ) -> None:
         self.memory = RecordingMemory()
         self.scheduler = Scheduler(
-            self.memory, cells=cells, slots=slots, parallel=parallel, trimmable=trimmable
+            self.memory,
+            cells=cells,
+            slots=slots,
+            parallel=parallel,
+            trimmable=trimmable,
+            saved=SavedPrefixes(saved, least=8, whole=not trimmable),
         )
         self.arrivals = 0
         self.forced: Callable[[], int] = lambda: 0
@@ -288,6 +296,71 @@ def test_plan_memory_that_cannot_be_trimmed_takes_only_whole_prefixes() -> None:
     assert (branch.cached, following.cached) == (0, first.length - 1)
 
 
+def evicted(world: World) -> None:
+    """Fill the cells with other prompts, one at a time, until nothing else is retained."""
+    for start in (500, 600):
+        world.add(list(range(start, start + 60)), max_tokens=1)
+        world.run(budget=64)
+
+
+def test_plan_evicted_prefix_is_saved_and_brought_back() -> None:
+    world = World(saved=1000)
+    world.add(list(range(30)), max_tokens=2)
+    world.run(budget=64)
+    evicted(world)
+    (again,) = world.add([*range(30), 77])
+    assert [row.length for row in world.step(budget=64)] == [1]
+    assert again.cached == 30
+    world.run()
+
+
+def test_plan_saved_prefix_of_which_a_part_matches_is_cut() -> None:
+    world = World(saved=1000)
+    world.add(list(range(30)), max_tokens=2)
+    world.run(budget=64)
+    evicted(world)
+    (other,) = world.add([*range(20), 900])
+    assert [row.length for row in world.step(budget=64)] == [1]
+    assert other.cached == 20
+    assert world.memory.calls[-1][::2] == ("trim", 20)
+
+
+def test_plan_saved_prefix_hardly_longer_than_a_resident_one_stays_away() -> None:
+    world = World(saved=1000)
+    world.add(list(range(30)), max_tokens=2)
+    world.run(budget=64)
+    evicted(world)
+    world.add([*range(25), 700], max_tokens=1)
+    world.run(budget=64)
+    restores = [call for call in world.memory.calls if call[0] == "restore"]
+    (third,) = world.add([*range(30), 900])
+    world.step(budget=64)
+    assert third.cached == 25
+    assert [call for call in world.memory.calls if call[0] == "restore"] == restores
+
+
+def test_plan_saved_prefix_that_llama_cannot_place_is_computed() -> None:
+    world = World(saved=1000)
+    world.add(list(range(30)), max_tokens=2)
+    world.run(budget=64)
+    evicted(world)
+    world.memory.restores = False
+    (again,) = world.add([*range(30), 77])
+    world.run(budget=64)
+    assert (again.cached, again.generated) == (0, 4)
+
+
+def test_plan_saved_whole_prefix_serves_what_cannot_be_cut() -> None:
+    world = World(trimmable=False, saved=1000)
+    (first,) = world.add(list(range(30)), max_tokens=2)
+    world.run(budget=64)
+    evicted(world)
+    (branch,) = world.add([*range(20), 900], max_tokens=1)
+    (following,) = world.add([*first.tokens[:-1].tolist(), 901], max_tokens=1)
+    world.run(budget=64)
+    assert (branch.cached, following.cached) == (0, 31)
+
+
 def test_refused_with_prefixes_retained_gives_them_up_then_swaps_then_says_no() -> None:
     world = World(cells=128)
     world.add(list(range(10)), max_tokens=1)
@@ -311,7 +384,7 @@ def test_scheduler_under_random_load_loses_nothing_and_always_ends(
     cells = data.draw(st.integers(24, 96))
     parallel = data.draw(st.integers(1, 5))
     slots = parallel + data.draw(st.integers(0, 6))
-    world = World(cells, parallel, slots, trimmable)
+    world = World(cells, parallel, slots, trimmable, saved=data.draw(st.integers(0, 40)))
     world.memory.restores = data.draw(st.booleans())
     most_forced, chance = data.draw(st.integers(0, 20)), random.Random(data.draw(st.integers(0, 99)))
     world.forced = lambda: chance.randint(0, most_forced)

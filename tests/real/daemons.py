@@ -53,6 +53,7 @@ class Daemon:
             **_CLEAN,
             "LLMRUN_HOME": str(home),
             "LLMRUN_HOST": f"127.0.0.1:{self.port}",
+            "LLMRUN_CACHE_DISK": "0",  # what an earlier test computed must not decide how one ends
             **settings,
         }
         self.process = subprocess.Popen(

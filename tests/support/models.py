@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from queue import SimpleQueue
 
-from llmrun.engine import Engine, EngineRequest
+from llmrun.engine import Engine, EngineRequest, SavedPrefixes
 from llmrun.llama import Adapter, Context, ContextSettings, Model
 from llmrun.types import Event, Failed, Finished, SamplingParams, Stopped
 from tests.support.events import joined_text
@@ -37,8 +37,12 @@ def tiny_context(
 class Running:
     """An engine on its thread. Collects each request's events as they come."""
 
-    def __init__(self, context: Context, parallel: int, batch: int) -> None:
-        self.engine = Engine(context, batch=batch, parallel=parallel, emit=self._take, clock=time.monotonic)
+    def __init__(
+        self, context: Context, parallel: int, batch: int, saved: SavedPrefixes | None = None
+    ) -> None:
+        self.engine = Engine(
+            context, batch=batch, parallel=parallel, emit=self._take, clock=time.monotonic, saved=saved
+        )
         self.events: dict[str, list[Event]] = {}
         self._ended: SimpleQueue[str] = SimpleQueue()
         self._seen = threading.Condition()
@@ -95,10 +99,11 @@ def running(
     batch: int = 64,
     kv_type: str = "f16",
     adapters: Sequence[Adapter] = (),
+    saved: SavedPrefixes | None = None,
 ) -> Iterator[Running]:
     """An engine over `model`, ended and its context closed afterwards; cells must add up by then."""
     context = tiny_context(model, ctx, slots, batch, kv_type, adapters)
-    work = Running(context, parallel, batch)
+    work = Running(context, parallel, batch, saved)
     try:
         yield work
     finally:

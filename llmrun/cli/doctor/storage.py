@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 import os
-import shutil
 from pathlib import Path
 
 from llmrun.cli.doctor.finding import Finding, broken, ok, warning
 from llmrun.config import Paths
 from llmrun.errors import LlmrunError
 from llmrun.store import Store, StoredModel
-from llmrun.store.disk import human
+from llmrun.store.disk import existing, free_space, human
 
 LEAST_SPACE = 2_000_000_000
 
 
 def check_storage(paths: Paths) -> list[Finding]:
     """Writable, with room, and every model with its files."""
-    findings = [*folders(paths), space(paths.models, shutil.disk_usage(existing(paths.models)).free)]
+    findings = [*folders(paths), space(paths.models, free_space(paths.models))]
     try:
         return [*findings, *models(Store(paths).list())]
     except LlmrunError as error:
@@ -53,8 +52,3 @@ def models(stored: list[StoredModel]) -> list[Finding]:
     ]
     total = sum(model.size for model in stored if not model.missing)
     return [ok("models", f"{len(stored)}, {human(total)}"), *gone]
-
-
-def existing(folder: Path) -> Path:
-    """`folder`, or the nearest folder above it that exists."""
-    return next(place for place in (folder, *folder.parents) if place.exists())

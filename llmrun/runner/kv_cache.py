@@ -1,0 +1,38 @@
+"""Where a model's KV prefixes go when they leave the KV cache, and under which name."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+
+import psutil
+
+from llmrun.engine import SavedPrefixes
+from llmrun.engine.disk_prefixes import DiskPrefixes
+from llmrun.llama import llama_version, system_info
+from llmrun.runner.frames import Load
+from llmrun.runner.sizing import cache_bytes
+from llmrun.store.disk import free_space
+
+
+def saved_prefixes(spec: Load, *, trimmable: bool) -> SavedPrefixes:
+    """The tiers behind the KV cache of a model; `trimmable`: whether KV can be cut at any token."""
+    folder = Path(spec.kv_folder) if spec.kv_folder else None
+    disk = free_space(folder) if folder else 0
+    ram_bytes, disk_bytes = cache_bytes(spec, memory=psutil.virtual_memory().total, disk=disk)
+    shelf = None
+    if folder is not None and disk_bytes and spec.content:
+        shelf = DiskPrefixes(folder, _kv_key(spec), disk_bytes, whole=not trimmable)
+    return SavedPrefixes(ram_bytes, shelf, whole=not trimmable)
+
+
+def _kv_key(spec: Load) -> str:
+    """A name for all that decides which KV a run of tokens has: the bytes of model and adapters, the number
+    type, the kernels."""
+    decides = (spec.content, *map(_identity, spec.adapters), spec.kv_type, llama_version(), system_info())
+    return hashlib.sha256("\0".join(decides).encode()).hexdigest()[:32]
+
+
+def _identity(path: str) -> str:
+    found = Path(path).stat()
+    return f"{path} {found.st_size}@{found.st_mtime_ns}"
