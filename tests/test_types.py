@@ -3,7 +3,13 @@ from __future__ import annotations
 import pytest
 
 from llmrun.types import Options, SamplingParams
-from llmrun.types.option_text import OPTION_NAMES, option_form, option_spelling, option_value
+from llmrun.types.option_text import (
+    OPTION_NAMES,
+    option_form,
+    option_spelling,
+    option_value,
+    sampler_names,
+)
 
 
 def test_options_over_others_win_where_set_and_join_stops() -> None:
@@ -80,3 +86,12 @@ def test_option_form_says_type_and_bounds() -> None:
 def test_sampling_params_name_every_sampler_option() -> None:
     limits = {"max_tokens", "min_tokens", "ignore_eos", "banned_strings", "stop", "ctx"}
     assert set(Options.__struct_fields__) - limits == set(SamplingParams.__struct_fields__) - {"logit_bias"}
+
+
+def test_sampler_names_of_letters_and_of_other_spellings() -> None:
+    assert sampler_names("edskypmxtai") == [
+        *("penalties", "dry", "top_n_sigma", "top_k", "typ_p", "top_p", "min_p", "xtc", "temperature"),
+        *("adaptive_p", "infill"),
+    ]
+    assert sampler_names(["Top-K", "typical", "temp", 5]) == ["top_k", "typ_p", "temperature", 5]
+    assert sampler_names("kq") == ["top_k", "q"]

@@ -17,6 +17,9 @@ from llmrun.api.boundary import Boundary
 from llmrun.api.control import control_routes
 from llmrun.api.guard import Guard
 from llmrun.api.inflight import InFlight
+from llmrun.api.llamacpp import errors as llamacpp
+from llmrun.api.llamacpp.routes import llamacpp_routes
+from llmrun.api.llamacpp.state_routes import llamacpp_state_routes
 from llmrun.api.metrics import Metrics
 from llmrun.api.ollama import lines as ollama
 from llmrun.api.ollama.create_routes import ollama_create_routes
@@ -55,6 +58,8 @@ def create_app(
     app.include_router(ollama_routes(service, in_flight))
     app.include_router(ollama_model_routes(service, in_flight))
     app.include_router(ollama_create_routes(service, in_flight))
+    app.include_router(llamacpp_routes(service, in_flight))
+    app.include_router(llamacpp_state_routes(service, settings))
     app.include_router(control_routes(service, metrics, on_shutdown))
     app.include_router(page_routes(app))
     app.add_exception_handler(HTTPException, _no_route)
@@ -64,13 +69,25 @@ def create_app(
     return app
 
 
+_LLAMACPP = frozenset(
+    {
+        *("/completion", "/completions", "/infill", "/tokenize", "/detokenize", "/apply-template"),
+        *("/props", "/slots", "/rerank", "/metrics", "/health"),
+    }
+)
+
+
 def _error_reply(
     path: str, headers: Mapping[str, str], error: LlmrunError, request_id: str
 ) -> tuple[int, Json]:
     """The error in the dialect of the request; OpenAI's where the path is no dialect's."""
     if is_anthropic(path, headers):
         return anthropic.error_reply(error, request_id)
-    error_body = ollama.error_body if path.startswith("/api/") else openai.error_body
+    error_body = openai.error_body
+    if path.startswith("/api/"):
+        error_body = ollama.error_body
+    elif path in _LLAMACPP:
+        error_body = llamacpp.error_body
     return error.kind.status, error_body(error)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from starlette.requests import Request
 from starlette.responses import StreamingResponse
@@ -27,11 +27,14 @@ HEARTBEAT = 4.0
 """Seconds between looks at a stream; one that was silent since the last look gets a comment."""
 
 
-class Fold(Protocol):
+Body = TypeVar("Body", covariant=True)
+
+
+class Fold(Protocol[Body]):
     """Builds a whole reply out of events."""
 
     def add(self, request: int, event: Event, /) -> None: ...
-    def body(self) -> dict[str, object]: ...
+    def body(self) -> Body: ...
 
 
 class Encoder(Protocol):
@@ -42,8 +45,8 @@ class Encoder(Protocol):
 
 
 async def whole(
-    request: Request, in_flight: InFlight, events: AsyncGenerator[Numbered, None], fold: Fold
-) -> dict[str, object]:
+    request: Request, in_flight: InFlight, events: AsyncGenerator[Numbered, None], fold: Fold[Body]
+) -> Body:
     """The reply as one body. Raises what the events raise, and ClientGone."""
 
     async def work() -> None:

@@ -5,7 +5,7 @@ Read off the bodies themselves. `python -m llmrun.api.fields` prints the tables 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal, get_args, get_origin
 
@@ -14,6 +14,7 @@ from pydantic.fields import FieldInfo
 
 from llmrun.api.anthropic.bodies import CountBody, MessagesBody
 from llmrun.api.control import ShutdownBody, StopBody
+from llmrun.api.llamacpp.bodies import DetokenizeBody, InfillBody, LlamaCompletionBody, TokenizeBody
 from llmrun.api.ollama.bodies import GenerateBody, OllamaChatBody
 from llmrun.api.ollama.model_bodies import CopyBody, CreateBody, DeleteBody, PullBody, ShowBody
 from llmrun.api.openai.bodies import ChatBody, CompletionBody
@@ -33,6 +34,11 @@ BODIES: dict[str, type[Body]] = {
     "/api/create": CreateBody,
     "/api/copy": CopyBody,
     "/api/delete": DeleteBody,
+    "/completion": LlamaCompletionBody,
+    "/completions": LlamaCompletionBody,
+    "/infill": InfillBody,
+    "/tokenize": TokenizeBody,
+    "/detokenize": DetokenizeBody,
     "/llmrun/stop": StopBody,
     "/llmrun/shutdown": ShutdownBody,
 }
@@ -94,13 +100,15 @@ def _bodies_in(annotation: object, is_list: bool = False) -> Iterator[tuple[type
 
 
 def markdown() -> str:
-    """One table a route."""
-    return "\n\n".join(_table(route, body) for route, body in BODIES.items()) + "\n"
+    """One table a body, under the routes that read it."""
+    routes: dict[type[Body], list[str]] = {}
+    for route, body in BODIES.items():
+        routes.setdefault(body, []).append(f"{'DELETE' if route in DELETES else 'POST'} {route}")
+    return "\n\n".join(_table(named, body) for body, named in routes.items()) + "\n"
 
 
-def _table(route: str, body: type[Body]) -> str:
-    method = "DELETE" if route in DELETES else "POST"
-    lines = [f"### {method} {route}", "", "| field | | |", "| --- | --- | --- |"]
+def _table(routes: Sequence[str], body: type[Body]) -> str:
+    lines = [f"### {', '.join(routes)}", "", "| field | | |", "| --- | --- | --- |"]
     lines += [f"| `{row.field}` | {row.verdict} | {row.note} |" for row in rows(body)]
     return "\n".join(lines)
 

@@ -6,11 +6,12 @@ from collections.abc import Sequence
 from typing import Annotated, Any
 
 import msgspec
-from pydantic import Field
+from pydantic import BeforeValidator, Field
 
 from llmrun.api.schema import Body
 from llmrun.errors import INVALID_REQUEST, LlmrunError
 from llmrun.types import Options, SamplerName
+from llmrun.types.option_text import sampler_names
 
 _TYPES = {field.name: field.type for field in msgspec.structs.fields(Options)}
 MAX_TEXTS = 64
@@ -22,6 +23,10 @@ def within(name: str, description: str) -> Any:
     """The pydantic field of an option: the bounds that it has everywhere, and what it does."""
     schema = msgspec.json.schema(_TYPES[name])["anyOf"][0]
     return Field(ge=schema.get("minimum"), le=schema.get("maximum"), description=description)
+
+
+def _samplers(value: object) -> object:
+    return sampler_names(value) if isinstance(value, str | list) else value
 
 
 class LlamaSampling(Body):
@@ -65,7 +70,9 @@ class LlamaSampling(Body):
     ] = None
     min_keep: Annotated[int | None, within("min_keep", "llama.cpp's; tokens that samplers leave")] = None
     samplers: Annotated[
-        list[SamplerName] | None, Field(max_length=16, description="llama.cpp's; which of them, in order")
+        list[SamplerName] | None,
+        Field(max_length=16, description="llama.cpp's; which of them, in order; letters stand for names"),
+        BeforeValidator(_samplers),
     ] = None
     ignore_eos: Annotated[
         bool | None, Field(description="llama.cpp's; the answer ends by its limits alone")

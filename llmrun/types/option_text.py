@@ -12,6 +12,11 @@ from llmrun.types.sampling import Options, SamplerName
 
 # Other spellings of sampler names that llama.cpp takes, and a sequence in a GGUF may hold.
 _ALIASES = {"typical_p": "typ_p", "typical": "typ_p", "temp": "temperature", "nucleus": "top_p"}
+# How llama.cpp's command line and llama-server abbreviate an order of samplers: `edskypmxt`.
+_LETTERS: dict[str, SamplerName] = {
+    **{"e": "penalties", "d": "dry", "s": "top_n_sigma", "k": "top_k", "y": "typ_p", "p": "top_p"},
+    **{"m": "min_p", "x": "xtc", "t": "temperature", "a": "adaptive_p", "i": "infill"},
+}
 _FIELDS = {field.name: field for field in msgspec.structs.fields(Options)}
 OPTION_NAMES = tuple(_FIELDS)
 
@@ -70,5 +75,19 @@ def _items(name: str, text: str) -> object:
             raise ValueError(text) from None
     if name != "samplers":
         return [text]
-    names = (part.strip().lower().replace("-", "_") for part in text.split(";"))
-    return [_ALIASES.get(part, part) for part in names if part]
+    return sampler_names([part for part in text.split(";") if part.strip()])
+
+
+def sampler_names(names: str | list[object]) -> list[object]:
+    """The names of samplers, in llama.cpp's own spelling where they are known in another one; of a text
+    each letter is one, as llama-server has it."""
+    if isinstance(names, str):
+        return [_LETTERS.get(letter, letter) for letter in names]
+    return [_sampler_name(name) for name in names]
+
+
+def _sampler_name(name: object) -> object:
+    if not isinstance(name, str):
+        return name
+    plain = name.strip().lower().replace("-", "_")
+    return _ALIASES.get(plain, plain)

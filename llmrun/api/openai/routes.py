@@ -14,6 +14,7 @@ from llmrun.api.answers import answers
 from llmrun.api.body import read_object
 from llmrun.api.delivery import Encoder, EventStream, Fold, whole
 from llmrun.api.inflight import InFlight
+from llmrun.api.oneline import Json
 from llmrun.api.openai.bodies import ChatBody, CompletionBody
 from llmrun.api.openai.chat import ChatReply, ChatStream, to_request
 from llmrun.api.openai.completions import CompletionReply, CompletionStream, to_requests
@@ -34,7 +35,11 @@ def openai_routes(service: Service, in_flight: InFlight) -> APIRouter:
     router = APIRouter(tags=["OpenAI"])
 
     async def reply(
-        request: Request, body: Sampling, requests: Sequence[GenerateRequest], fold: Fold, encoder: Encoder
+        request: Request,
+        body: Sampling,
+        requests: Sequence[GenerateRequest],
+        fold: Fold[Json],
+        encoder: Encoder,
     ) -> Response:
         events = answers(service, requests)
         if body.stream:

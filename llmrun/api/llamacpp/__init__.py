@@ -1,0 +1,1 @@
+"""llama.cpp's own dialect, as its llama-server speaks it beside OpenAI's."""
