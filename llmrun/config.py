@@ -111,6 +111,13 @@ def _auto_or_bytes(text: str) -> int | None:
     return None if text == "auto" else parse_bytes(text)
 
 
+def _switch(text: str) -> bool:
+    switches = {"1": True, "true": True, "0": False, "false": False}
+    if text.lower() not in switches:
+        raise ValueError(text)
+    return switches[text.lower()]
+
+
 def _kv_type(text: str) -> str:
     if text not in KV_TYPES:
         raise ValueError(text)
@@ -171,6 +178,9 @@ class Settings:
     gpu_layers: int | None = _setting(None, _auto_or_layers, "auto or a count", "layers kept on the GPU")
     threads: int | None = _setting(None, _auto_or_count, "auto or a count", "compute threads")
     origins: tuple[str, ...] = _setting((), _origins, "https://a.example,…", "further web origins allowed")
+    lenient: bool = _setting(
+        False, _switch, "1 or 0", "pass over request fields that are not honoured, and name them"
+    )
 
 
 SETTINGS = {f.name: f for f in fields(Settings)}

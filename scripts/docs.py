@@ -96,6 +96,8 @@ def default_of(name: str) -> str:
         return f"`{value / 60:.0f}m`"
     if value is None:
         return "`auto`" if SETTINGS[name].metadata["form"].startswith("auto") else "none"
+    if isinstance(value, bool):
+        return f"`{int(value)}`"
     return f"`{value}`" if value != () else "none"
 
 

@@ -104,3 +104,15 @@ def test_parse_duration_negative_is_for_ever() -> None:
 def test_parse_duration_of_something_else_raises(text: str) -> None:
     with pytest.raises(ValueError, match=r"could not convert|nan"):
         parse_duration(text)
+
+
+@pytest.mark.parametrize(("text", "wanted"), [("1", True), ("0", False), ("true", True), ("False", False)])
+def test_lenient_is_a_switch(tmp_path: Path, text: str, wanted: bool) -> None:
+    settings = load_settings(_write(tmp_path / "empty", ""), {"LLMRUN_LENIENT": text})
+    assert settings.lenient is wanted
+    assert load_settings(_write(tmp_path / "set", f"lenient = {text.lower()}"), {}).lenient is wanted
+
+
+def test_lenient_that_is_no_switch_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(LlmrunError, match="LLMRUN_LENIENT is 'some', but is written as 1 or 0"):
+        load_settings(_write(tmp_path, ""), {"LLMRUN_LENIENT": "some"})

@@ -51,6 +51,7 @@ def create_app(
     app = FastAPI(
         title="llmrun", version=llmrun.__version__, docs_url=None, redoc_url=None, redirect_slashes=False
     )
+    app.state.lenient = settings.lenient
     app.include_router(anthropic_model_routes(service))
     app.include_router(openai_routes(service, in_flight))
     app.include_router(responses_routes(service, in_flight))

@@ -1,19 +1,30 @@
-"""A request's bytes in, a JSON object out; whatever is wrong with the bytes is said in words.
+"""A request's bytes in, its checked body out; whatever is wrong with the bytes is said in words.
 
-Knows nothing of fields. Only `application/json` is read: what a page of another site can send without
+A large body is decoded and checked in a thread: that may take seconds, in which others want to be heard.
+
+Knows no dialect. Only `application/json` is read: what a page of another site can send without
 asking first (a form, `text/plain`, no type at all) must not run a model. Some dialects also read what
 `curl -d` sends, which is JSON called a form, where no browser can have sent it.
 """
 
 from __future__ import annotations
 
+import asyncio
+from typing import TypeVar
+
 import msgspec
 from starlette.requests import Request
 
+from llmrun.api.schema import Body
 from llmrun.errors import INVALID_REQUEST, TOO_LARGE, UNSUPPORTED_MEDIA, LlmrunError
+
+B = TypeVar("B", bound=Body)
 
 MAX_BODY = 16 * 1024 * 1024
 """Bytes. Four times the text of a million-token context; bodies carry no media."""
+
+LARGE = 100_000
+"""Bytes from which on a body is worth a thread: below, it takes a few milliseconds."""
 
 _CURL_TYPES = ("", "application/x-www-form-urlencoded")
 _BROWSER_HEADERS = ("origin", "sec-fetch-site", "referer")
@@ -55,13 +66,26 @@ def decode_object(raw: bytes) -> dict[str, object]:
     return value
 
 
-async def read_object(request: Request, *, from_curl: bool = False) -> dict[str, object]:
-    """The JSON object in the request's body, of at most `MAX_BODY` bytes.
+async def read_body(request: Request, body: type[B], *, from_curl: bool = False) -> B:
+    """The request's body, of at most `MAX_BODY` bytes, as `body`.
 
     from_curl  JSON that `curl -d` sent without naming its type is read as well
 
-    Raises starlette's ClientDisconnect where the client leaves before all of it came.
+    Where the daemon is lenient, `request.state.not_honoured` names the fields that were passed over.
+    Raises LlmrunError, and starlette's ClientDisconnect where the client leaves before all of it came.
     """
+    raw = await _read(request, from_curl)
+    passed_over: list[str] | None = [] if request.app.state.lenient else None
+
+    def checked() -> B:
+        return body.parse(decode_object(raw), passed_over)
+
+    parsed = await asyncio.to_thread(checked) if len(raw) > LARGE else checked()
+    request.state.not_honoured = passed_over
+    return parsed
+
+
+async def _read(request: Request, from_curl: bool) -> bytes:
     headers = request.headers
     content_type = headers.get("content-type", "")
     if from_curl and content_type in _CURL_TYPES and not any(name in headers for name in _BROWSER_HEADERS):
@@ -75,7 +99,7 @@ async def read_object(request: Request, *, from_curl: bool = False) -> dict[str,
         raw += piece
         if len(raw) > MAX_BODY:
             raise _too_large()
-    return decode_object(bytes(raw))
+    return bytes(raw)
 
 
 def _too_large() -> LlmrunError:

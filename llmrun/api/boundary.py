@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import math
+import re
 import secrets
 from collections.abc import Mapping
 from typing import Protocol
@@ -26,6 +27,8 @@ from llmrun.errors import INTERNAL, LlmrunError
 
 log = logging.getLogger(__name__)
 
+NOT_HONOURED = "x-llmrun-not-honoured"
+"""The response header that names the fields a lenient daemon passed over."""
 RETRY_AFTER = 1
 """Seconds, for errors that do not say."""
 
@@ -70,7 +73,7 @@ class Boundary:
             nonlocal began
             if message["type"] == "http.response.start":
                 began = True
-                MutableHeaders(scope=message).update(shared)
+                MutableHeaders(scope=message).update({**shared, **_not_honoured(scope)})
                 route = getattr(scope.get("route"), "path", "unknown")
                 self._metrics.responded(route, message["status"])
             await send(message)
@@ -95,7 +98,7 @@ class Boundary:
             return {}
         return {
             "access-control-allow-origin": origin,
-            "access-control-expose-headers": "x-request-id, request-id, retry-after",
+            "access-control-expose-headers": f"x-request-id, request-id, retry-after, {NOT_HONOURED}",
             "vary": "origin",
         }
 
@@ -109,6 +112,16 @@ class Boundary:
             headers["allow"] = allow
         status, body = self._error_reply(path, asked, error, request_id)
         return Response(msgspec.json.encode(body), status, headers, "application/json")
+
+
+def _not_honoured(scope: Scope) -> dict[str, str]:
+    """The header of the fields that were passed over, where some were; their names come from the client."""
+    names = dict.fromkeys(scope["state"].get("not_honoured") or ())
+    if not names:
+        return {}
+    listed = ", ".join(re.sub(r"[^A-Za-z0-9_.-]", "?", name[:64]) for name in list(names)[:20])
+    log.warning("%s: not honoured: %s", scope["state"]["request_id"], listed)
+    return {NOT_HONOURED: listed}
 
 
 def _is_preflight(scope: Scope, headers: Headers) -> bool:

@@ -13,7 +13,7 @@ from starlette.background import BackgroundTask
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
-from llmrun.api.body import read_object
+from llmrun.api.body import read_body
 from llmrun.api.metrics import Metrics
 from llmrun.api.ports import Service
 from llmrun.api.schema import Body, takes
@@ -49,13 +49,13 @@ def control_routes(service: Service, metrics: Metrics, on_shutdown: Callable[[],
     @router.post("/llmrun/stop", openapi_extra=takes(StopBody))
     async def stop(request: Request) -> Response:
         """Unload a model, or all. The names of those unloaded."""
-        body = StopBody.parse(await read_object(request))
+        body = await read_body(request, StopBody)
         return JSONResponse(list(await service.stop(body.model)))
 
     @router.post("/llmrun/shutdown", openapi_extra=takes(ShutdownBody))
     async def shutdown(request: Request) -> Response:
         """End the daemon. It has agreed when this returns; answers still running get a few seconds."""
-        ShutdownBody.parse(await read_object(request))
+        await read_body(request, ShutdownBody)
         # Afterwards, so that this answer is on its way before connections close.
         return JSONResponse({"status": "shutting down"}, background=BackgroundTask(on_shutdown))
 

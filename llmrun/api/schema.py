@@ -4,6 +4,9 @@ A dialect's bodies derive from `Body`. Each field there is one of three, and the
 which: honoured (the plain ones), `Ignored` (checked for its type, without effect on the answer) or
 `Refused` (known to the dialect, would change the answer, not built). A name in none of them is an
 error. The tables in docs/api.md are read off the same declarations (`llmrun.api.fields`).
+
+A lenient check (`LLMRUN_LENIENT`) passes over fields that are refused or unknown, and says which. What
+stands in place of something, such as an image among the parts of a message, is refused all the same.
 """
 
 from __future__ import annotations
@@ -13,7 +16,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, ValidationError, ValidationInfo, model_validator
 from pydantic_core import CoreSchema, ErrorDetails, PydanticCustomError, core_schema
 
 from llmrun.errors import INVALID_REQUEST, UNSUPPORTED_FIELD, LlmrunError
@@ -41,14 +44,23 @@ class Refused:
     unless: tuple[object, ...] = ()
 
     def __get_pydantic_core_schema__(self, source: object, handler: object) -> CoreSchema:
-        return core_schema.no_info_plain_validator_function(self._check)
+        return core_schema.with_info_plain_validator_function(self._check)
 
     def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: object) -> dict[str, Any]:
         return {"enum": [None, *self.unless], "description": f"Refused: {self.what}."}
 
-    def _check(self, value: object) -> None:
-        if value is not None and not any(type(value) is type(v) and value == v for v in self.unless):
+    def _check(self, value: object, info: ValidationInfo) -> None:
+        harmless = value is None or any(type(value) is type(v) and value == v for v in self.unless)
+        if not harmless and not _passed_over(info, str(info.field_name)):
             raise unsupported(self.what)
+
+
+def _passed_over(info: ValidationInfo, name: str) -> bool:
+    """Whether the check is lenient; it then takes the field's name down."""
+    if info.context is None:
+        return False
+    info.context.append(name)
+    return True
 
 
 def unsupported(what: str, field: str = "", hint: str = "leave the field out") -> PydanticCustomError:
@@ -72,21 +84,24 @@ class Body(BaseModel):
 
     @model_validator(mode="before")
     @classmethod
-    def _known_names(cls, value: object) -> object:
+    def _known_names(cls, value: object, info: ValidationInfo) -> object:
         if isinstance(value, dict):
             known = [info.alias or name for name, info in cls.model_fields.items()]
             for name in value:
-                if name not in known:
+                if name not in known and not _passed_over(info, name):
                     near = difflib.get_close_matches(name, known, n=1)
                     hint = f"did you mean {near[0]!r}?" if near else "the known fields are listed at /docs"
                     raise wrong("is not a known field", name, hint)
         return value
 
     @classmethod
-    def parse(cls: type[B], value: object) -> B:
-        """`value` as this body; INVALID_REQUEST or UNSUPPORTED_FIELD, naming the field, where it is none."""
+    def parse(cls: type[B], value: object, passed_over: list[str] | None = None) -> B:
+        """`value` as this body; INVALID_REQUEST or UNSUPPORTED_FIELD, naming the field, where it is none.
+
+        passed_over  makes the check lenient: it takes the names of fields that were not honoured
+        """
         try:
-            return cls.model_validate(value)
+            return cls.model_validate(value, context=passed_over)
         except ValidationError as error:
             raise worded(error.errors(include_url=False)) from None
 

@@ -11,6 +11,7 @@ from llmrun.config import Settings
 from llmrun.errors import CONTEXT_LENGTH, OVERLOADED, RUNNER_DIED, LlmrunError
 from llmrun.types import Event, Failed, GenerateRequest, Started, Text
 from tests.api.conftest import BASE
+from tests.api.openai.test_models import stored
 from tests.api.scripted import MODEL, ScriptedService
 
 CHAT = "/v1/chat/completions"
@@ -225,6 +226,33 @@ def test_api_key_is_wanted_where_one_is_set(service: ScriptedService) -> None:
         assert http.get("/health").status_code == 200
         answered = http.post(CHAT, json=ask(), headers={"authorization": "Bearer s3cret"})
         assert answered.status_code == 200
+
+
+LENIENT: dict[str, Any] = {
+    "verbosity": "low",
+    "n\x1ba": 1,
+    "messages": [{"role": "user", "content": "x", "y": 1}],
+}
+
+
+@pytest.mark.parametrize("path", [CHAT, "/api/chat"])
+def test_lenient_passes_over_fields_and_names_them(service: ScriptedService, path: str) -> None:
+    service.stored = [stored(MODEL)]
+    app = create_app(service, Settings(lenient=True), lambda: None)
+    body = {"model": MODEL, "stream": False, **LENIENT}
+    with TestClient(app, base_url=BASE) as http:
+        response = http.post(path, json=body)
+        assert response.status_code == 200
+        named = response.headers["x-llmrun-not-honoured"].split(", ")
+        assert sorted(named) == ["n?a", "verbosity", "y"]
+        assert "x-llmrun-not-honoured" not in http.post(CHAT, json=ask()).headers
+        wrong = http.post(CHAT, json={**ask(), **LENIENT, "temperature": -1})
+        assert wrong.json()["error"]["param"] == "temperature"
+
+
+def test_lenient_is_off_unless_it_is_set(http: TestClient) -> None:
+    response = http.post(CHAT, json={**ask(), "verbosity": "low"})
+    assert (response.status_code, response.json()["error"]["param"]) == (400, "verbosity")
 
 
 def test_prompts_are_not_logged(

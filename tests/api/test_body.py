@@ -1,14 +1,22 @@
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import json
-from typing import Any
+import threading
+from typing import Annotated, Any
 
 import pytest
+from fastapi import FastAPI
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from pydantic import AfterValidator
+from starlette.requests import Request
+from starlette.types import Message
 
-from llmrun.api.body import check_media_type, decode_object
+from llmrun.api import body as module
+from llmrun.api.body import check_media_type, decode_object, read_body
+from llmrun.api.schema import Body
 from llmrun.errors import INVALID_REQUEST, UNSUPPORTED_MEDIA, LlmrunError
 
 
@@ -88,3 +96,44 @@ def test_decode_object_reads_what_json_writes(value: dict[str, Any]) -> None:
 def test_decode_object_any_bytes_are_an_object_or_an_error(raw: bytes) -> None:
     with contextlib.suppress(LlmrunError):
         assert isinstance(decode_object(raw), dict)
+
+
+def request_of(raw: bytes, lenient: bool = False) -> Request:
+    """A POST with this body, in one piece."""
+    app = FastAPI()
+    app.state.lenient = lenient
+
+    async def receive() -> Message:
+        return {"type": "http.request", "body": raw, "more_body": False}
+
+    headers = [(b"content-type", b"application/json")]
+    return Request({"type": "http", "method": "POST", "headers": headers, "app": app}, receive)
+
+
+def test_read_body_large_one_is_checked_while_the_loop_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "LARGE", 10)
+    heard = threading.Event()
+
+    def when_heard(value: str) -> str:
+        assert heard.wait(5), "the event loop was held"
+        return value
+
+    class Patient(Body):
+        text: Annotated[str, AfterValidator(when_heard)]
+
+    async def work() -> Patient:
+        asyncio.get_running_loop().call_soon(heard.set)
+        return await read_body(request_of(b'{"text": "longer than ten bytes"}'), Patient)
+
+    assert asyncio.run(work()).text == "longer than ten bytes"
+
+
+def test_read_body_wrong_value_in_a_large_one_is_the_same_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "LARGE", 0)
+
+    class Counted(Body):
+        count: int
+
+    with pytest.raises(LlmrunError) as caught:
+        asyncio.run(read_body(request_of(b'{"count": "1"}'), Counted))
+    assert (caught.value.kind, caught.value.field) == (INVALID_REQUEST, "count")

@@ -20,7 +20,7 @@ from llmrun.api.anthropic.errors import error_event
 from llmrun.api.anthropic.models import model_info, model_page
 from llmrun.api.anthropic.replies import Head, MessageReply, MessageStream, TokenCount
 from llmrun.api.anthropic.requests import to_count, to_request
-from llmrun.api.body import read_object
+from llmrun.api.body import read_body
 from llmrun.api.delivery import EventStream, whole
 from llmrun.api.inflight import InFlight
 from llmrun.api.oneline import one_line
@@ -57,7 +57,7 @@ def anthropic_routes(service: Service, in_flight: InFlight) -> APIRouter:
     @router.post("/v1/messages", openapi_extra=takes(MessagesBody))
     async def create_message(request: Request) -> Response:
         """The next turn of a conversation, through the model's chat template."""
-        body = MessagesBody.parse(await read_object(request))
+        body = await read_body(request, MessagesBody)
         request_id: str = request.state.request_id
         head = Head(f"msg_{request_id.removeprefix('req_')}", body.model)
         events = answers(service, [to_request(body, request_id)])
@@ -70,7 +70,7 @@ def anthropic_routes(service: Service, in_flight: InFlight) -> APIRouter:
     @router.post("/v1/messages/count_tokens", openapi_extra=takes(CountBody))
     async def count_tokens(request: Request) -> Response:
         """How many tokens the prompt of such a conversation has; nothing is generated."""
-        body = CountBody.parse(await read_object(request))
+        body = await read_body(request, CountBody)
         events = answers(service, [to_count(body, request.state.request_id)])
         return _json(await whole(request, in_flight, events, TokenCount()))
 

@@ -11,7 +11,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from llmrun.api.answers import Numbered, answers
-from llmrun.api.body import read_object
+from llmrun.api.body import read_body
 from llmrun.api.delivery import EventStream, whole
 from llmrun.api.inflight import InFlight
 from llmrun.api.llamacpp.bodies import (
@@ -47,7 +47,7 @@ def llamacpp_routes(service: Service, in_flight: InFlight) -> APIRouter:
     @router.post("/completions", openapi_extra=takes(LlamaCompletionBody))
     async def complete(request: Request) -> Response:
         """The continuation of one or more raw prompts, in llama.cpp's shape."""
-        body = LlamaCompletionBody.parse(await read_object(request))
+        body = await read_body(request, LlamaCompletionBody)
         model = await chosen(service, body.model)
         bias = await biases(request, body, model.name)
         asked = completion_requests(body, request.state.request_id, model.name, bias)
@@ -56,7 +56,7 @@ def llamacpp_routes(service: Service, in_flight: InFlight) -> APIRouter:
     @router.post("/infill", openapi_extra=takes(InfillBody))
     async def infill(request: Request) -> Response:
         """What belongs between two pieces of code, from a model made for that."""
-        body = InfillBody.parse(await read_object(request))
+        body = await read_body(request, InfillBody)
         model = await chosen(service, body.model)
         bias = await biases(request, body, model.name)
         asked = infill_request(body, request.state.request_id, model.name, bias)
@@ -65,7 +65,7 @@ def llamacpp_routes(service: Service, in_flight: InFlight) -> APIRouter:
     @router.post("/tokenize", openapi_extra=takes(TokenizeBody))
     async def tokenize(request: Request) -> Response:
         """The token ids of a text."""
-        body = TokenizeBody.parse(await read_object(request))
+        body = await read_body(request, TokenizeBody)
         model = await chosen(service, body.model)
         asked = tokenize_request(body, request.state.request_id, model.name)
         return _json(await whole(request, in_flight, answers(service, [asked]), TokenList(body)))
@@ -73,7 +73,7 @@ def llamacpp_routes(service: Service, in_flight: InFlight) -> APIRouter:
     @router.post("/detokenize", openapi_extra=takes(DetokenizeBody))
     async def detokenize(request: Request) -> Response:
         """The text of token ids."""
-        body = DetokenizeBody.parse(await read_object(request))
+        body = await read_body(request, DetokenizeBody)
         model = await chosen(service, body.model)
         asked = detokenize_request(body, request.state.request_id, model.name)
         return _json(await whole(request, in_flight, answers(service, [asked]), Content()))

@@ -8,7 +8,7 @@ from fastapi import APIRouter
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
-from llmrun.api.body import read_object
+from llmrun.api.body import read_body
 from llmrun.api.inflight import InFlight
 from llmrun.api.ollama.creating import to_modelfile
 from llmrun.api.ollama.lines import Json, LineStream
@@ -44,7 +44,7 @@ def ollama_create_routes(service: Service, in_flight: InFlight) -> APIRouter:
     @router.post("/api/create", openapi_extra=takes(CreateBody))
     async def create(request: Request) -> Response:
         """Make a model of another one, of an uploaded file, or of a Modelfile."""
-        body = CreateBody.parse(await read_object(request, from_curl=True))
+        body = await read_body(request, CreateBody, from_curl=True)
         modelfile = to_modelfile(body, await blob_of(body))
         progress = service.create(body.named, modelfile, body.quantize or None)
         if body.stream is not False:

@@ -11,7 +11,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 import llmrun
-from llmrun.api.body import read_object
+from llmrun.api.body import read_body
 from llmrun.api.inflight import InFlight
 from llmrun.api.ollama import models, pulling
 from llmrun.api.ollama.lines import LineStream
@@ -57,7 +57,7 @@ def ollama_model_routes(service: Service, in_flight: InFlight) -> APIRouter:
     @router.post("/api/show", openapi_extra=takes(ShowBody))
     async def show(request: Request) -> Response:
         """All that is known of one model."""
-        body = ShowBody.parse(await read_object(request, from_curl=True))
+        body = await read_body(request, ShowBody, from_curl=True)
         model = await by_name(service.model, body.named)
         header = await asyncio.to_thread(read_header, model.path)
         shown = models.show(model, header, bool(body.verbose))
@@ -66,21 +66,21 @@ def ollama_model_routes(service: Service, in_flight: InFlight) -> APIRouter:
     @router.post("/api/copy", openapi_extra=takes(CopyBody))
     async def copy(request: Request) -> Response:
         """A further name for a model."""
-        body = CopyBody.parse(await read_object(request, from_curl=True))
+        body = await read_body(request, CopyBody, from_curl=True)
         await by_name(lambda source: service.copy(source, body.destination), body.source)
         return Response()
 
     @router.delete("/api/delete", openapi_extra=takes(DeleteBody))
     async def delete(request: Request) -> Response:
         """Forget a model; its file goes with its last name."""
-        body = DeleteBody.parse(await read_object(request, from_curl=True))
+        body = await read_body(request, DeleteBody, from_curl=True)
         await by_name(service.remove, body.named)
         return Response()
 
     @router.post("/api/pull", openapi_extra=takes(PullBody))
     async def pull(request: Request) -> Response:
         """Bring a model here; hanging up stops it, and the next pull goes on from there."""
-        body = PullBody.parse(await read_object(request, from_curl=True))
+        body = await read_body(request, PullBody, from_curl=True)
         progress = pulling.pulled(service, body.named)
         if body.stream is not False:
             stream = pulling.ProgressLines(progress, pulling.MANIFEST)

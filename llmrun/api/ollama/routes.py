@@ -9,7 +9,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from llmrun.api.answers import answers
-from llmrun.api.body import read_object
+from llmrun.api.body import read_body
 from llmrun.api.delivery import encoded, whole
 from llmrun.api.inflight import InFlight
 from llmrun.api.ollama.bodies import GenerateBody, OllamaChatBody, Sampling
@@ -58,7 +58,7 @@ def ollama_routes(service: Service, in_flight: InFlight) -> APIRouter:
     @router.post("/api/generate", openapi_extra=takes(GenerateBody))
     async def generate(request: Request) -> Response:
         """The answer to one prompt, through the model's chat template, or with `raw` without it."""
-        body = GenerateBody.parse(await read_object(request, from_curl=True))
+        body = await read_body(request, GenerateBody, from_curl=True)
         model = await by_name(service.model, body.model)
         if not body.prompt:
             return await load(request, body, model.name, generated)
@@ -68,7 +68,7 @@ def ollama_routes(service: Service, in_flight: InFlight) -> APIRouter:
     @router.post("/api/chat", openapi_extra=takes(OllamaChatBody))
     async def chat(request: Request) -> Response:
         """The next turn of a conversation, through the model's chat template."""
-        body = OllamaChatBody.parse(await read_object(request, from_curl=True))
+        body = await read_body(request, OllamaChatBody, from_curl=True)
         model = await by_name(service.model, body.model)
         if not body.messages:
             return await load(request, body, model.name, said)

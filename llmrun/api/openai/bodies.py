@@ -19,7 +19,7 @@ from llmrun.api.plain import PlainObject
 from llmrun.api.schema import Ignored, Refused, unsupported, wrong
 
 MAX_PROMPTS = 2048
-MAX_MESSAGES = 10_000  # checking one costs tens of microseconds, in which nobody else is heard
+MAX_MESSAGES = 10_000  # checking one costs tens of microseconds
 
 
 class ChatBody(Sampling):

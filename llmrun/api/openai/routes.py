@@ -11,7 +11,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from llmrun.api.answers import answers
-from llmrun.api.body import read_object
+from llmrun.api.body import read_body
 from llmrun.api.delivery import Encoder, EventStream, Fold, whole
 from llmrun.api.inflight import InFlight
 from llmrun.api.oneline import Json
@@ -50,7 +50,7 @@ def openai_routes(service: Service, in_flight: InFlight) -> APIRouter:
     @router.post("/v1/chat/completions", openapi_extra=takes(ChatBody))
     async def create_chat_completion(request: Request) -> Response:
         """The next turn of a conversation, through the model's chat template."""
-        body = ChatBody.parse(await read_object(request))
+        body = await read_body(request, ChatBody)
         request_id, head = _name(request, "chatcmpl", body)
         asked = [to_request(body, request_id)]
         return await reply(request, body, asked, ChatReply(head, body), ChatStream(head, body))
@@ -58,7 +58,7 @@ def openai_routes(service: Service, in_flight: InFlight) -> APIRouter:
     @router.post("/v1/completions", openapi_extra=takes(CompletionBody))
     async def create_completion(request: Request) -> Response:
         """The continuation of one or more raw prompts, with no template around them."""
-        body = CompletionBody.parse(await read_object(request))
+        body = await read_body(request, CompletionBody)
         request_id, head = _name(request, "cmpl", body)
         asked = to_requests(body, request_id)
         return await reply(request, body, asked, CompletionReply(head, body), CompletionStream(head, body))

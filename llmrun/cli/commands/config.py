@@ -118,6 +118,8 @@ def shown(name: str, value: Any) -> str:
         return host_port(*value)
     if name == "keep_alive":
         return "-1" if value == float("inf") else f"{value:g}"
+    if isinstance(value, bool):
+        return str(int(value))
     return ",".join(value) if isinstance(value, tuple) else str(value)
 
 

@@ -10,7 +10,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from llmrun.api.answers import answers
-from llmrun.api.body import read_object
+from llmrun.api.body import read_body
 from llmrun.api.delivery import EventStream, whole
 from llmrun.api.inflight import InFlight
 from llmrun.api.oneline import Json
@@ -32,7 +32,7 @@ def responses_routes(service: Service, in_flight: InFlight) -> APIRouter:
     @router.post("/v1/responses", openapi_extra=takes(ResponsesBody))
     async def create_response(request: Request) -> Response:
         """The next turn of a conversation, as items; a stored response can be gone on from."""
-        body = ResponsesBody.parse(await read_object(request))
+        body = await read_body(request, ResponsesBody)
         earlier: tuple[Message, ...] = ()
         if body.previous_response_id is not None:
             earlier = kept.conversation(body.previous_response_id, time.monotonic())
