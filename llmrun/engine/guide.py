@@ -9,14 +9,15 @@ import numpy.typing as npt
 
 
 class Guide(Protocol):
-    """One answer's way. Calls from one thread.
+    """One answer's way. Calls from one thread."""
 
-    thought  tokens so far that were reasoning
-    quiet    whether stop strings are not looked for in the newest token
-    """
+    @property
+    def thought(self) -> int:
+        """Tokens so far that were reasoning."""
 
-    thought: int
-    quiet: bool
+    @property
+    def quiet(self) -> bool:
+        """Whether stop strings are not looked for in the newest token."""
 
     def forced(self) -> list[int]:
         """The tokens that must come next, as far as no choice is left. Changes nothing."""

@@ -22,6 +22,7 @@ from llmrun.errors import (
     LlmrunError,
 )
 from llmrun.runner.adapting import scales
+from llmrun.runner.limiting import Limiter
 from llmrun.runner.loading import Loaded
 from llmrun.runner.lookup import Lookup, look_up
 from llmrun.types import (
@@ -51,6 +52,7 @@ class Desk:
 
     def __init__(self, loaded: Loaded, say: Callable[[str, Event], None], clock: Callable[[], float]) -> None:
         self._loaded = loaded
+        self._limiter = Limiter(loaded.model.vocab)
         self._say = say
         self._clock = clock
         self._lock = threading.Lock()
@@ -158,17 +160,18 @@ class Desk:
             text = raw if isinstance(raw, str) else vocab.detokenize(prompt).decode("utf-8", "replace")
             self._echoes[request.id] = (text, request.n)
         seed = secrets.randbits(32) if options.seed in (None, -1) else options.seed & 0xFFFFFFFF
+        guides, biases = self._limiter.limit(self._constraints(request), options, request.n)
         return EngineRequest(
             id=request.id,
             prompt=tuple(prompt),
-            params=SamplingParams.from_options(options, request.logit_bias),
+            params=SamplingParams.from_options(options, {**request.logit_bias, **biases}),
             seed=seed,
             arrived=arrived,
             n=request.n,
             max_tokens=room if options.max_tokens is None else min(options.max_tokens, room),
             stop=tuple(stop for stop in options.stop if stop),
             logprobs=request.logprobs,
-            constraints=self._constraints(request),
+            constraints=guides,
             tokens=request.tokens,
             progress=request.progress,
             min_indent=request.min_indent,

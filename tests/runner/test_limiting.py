@@ -1,0 +1,70 @@
+"""Limits of a request on a real engine over a tiny model."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from llmrun.llama import Model
+from llmrun.runner.limiting import Limiter
+from llmrun.types import Options, SamplingParams
+from tests.support.events import joined_text
+from tests.support.models import Running, running, tiny_model
+
+PROMPT = list(range(40, 60))
+
+
+@pytest.fixture(scope="module")
+def work(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
+    model = tiny_model(Path(tmp_path_factory.mktemp("model")))
+    with running(model) as work:
+        work.model = model  # type: ignore[attr-defined]
+        yield work
+    model.close()
+
+
+def answer(work: Running, options: Options, seed: int = 1, **wanted: object) -> tuple[str, str]:
+    """The text of an answer within the options' limits, and why it ended."""
+    model: Model = work.model  # type: ignore[attr-defined]
+    bias = dict(wanted.pop("bias", {}))  # type: ignore[call-overload]
+    guides, biases = Limiter(model.vocab).limit((), options, 1)
+    params = SamplingParams(temperature=2.0, logit_bias={**bias, **biases})
+    request_id = work.submit(
+        PROMPT, params=params, seed=seed, constraints=guides, **{"max_tokens": 24, **wanted}
+    )
+    work.wait()
+    return joined_text(work.events[request_id]), work.stopped(request_id).reason
+
+
+def test_answer_with_strings_banned_holds_none_of_them(work: Running) -> None:
+    strings = tuple("etaoinshr")
+    assert any(any(c in answer(work, Options(), seed)[0] for c in strings) for seed in range(4))
+    banned = Options(banned_strings=(*strings, "xy", "AB"))
+    for seed in range(6):
+        text, _ = answer(work, banned, seed)
+        assert text
+        assert not any(string in text for string in banned.banned_strings or ())
+
+
+def eager(work: Running) -> dict[int, float]:
+    """A bias that makes the model want to end at once."""
+    model: Model = work.model  # type: ignore[attr-defined]
+    return dict.fromkeys(model.vocab.eog_tokens, 50.0)
+
+
+def test_answer_of_a_least_length_does_not_end_before(work: Running) -> None:
+    assert answer(work, Options(min_tokens=0), bias=eager(work)) == ("", "stop")
+    assert answer(work, Options(min_tokens=5), bias=eager(work))[1] == "stop"
+    assert [work.finished(one).usage.completion for one in list(work.events)[-2:]] == [1, 6]
+
+
+def test_answer_that_ignores_end_tokens_ends_by_length(work: Running) -> None:
+    assert answer(work, Options(), bias=eager(work)) == ("", "stop")
+    assert answer(work, Options(ignore_eos=True), bias=eager(work))[1] == "length"
+
+
+def test_limit_of_nothing_leaves_answers_free(work: Running) -> None:
+    model: Model = work.model  # type: ignore[attr-defined]
+    assert Limiter(model.vocab).limit((), Options(temperature=1.0), 2) == ((), {})
