@@ -38,6 +38,13 @@ def as_options(options: Mapping[str, Any]) -> Options:
     return _convert(dict(options), Options, "options")
 
 
+def as_texts(texts: str | Sequence[str]) -> tuple[str, ...]:
+    """One text, or several. INVALID_REQUEST where there are none."""
+    if not texts:
+        raise LlmrunError(INVALID_REQUEST, "there is no text", hint="give at least one", field="input")
+    return (texts,) if isinstance(texts, str) else tuple(texts)
+
+
 def _convert(value: Any, kind: type[T], field: str) -> T:
     try:
         return msgspec.convert(value, kind)

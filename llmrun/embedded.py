@@ -8,19 +8,28 @@ from __future__ import annotations
 import threading
 import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from queue import SimpleQueue
 from typing import Any, Literal, overload
 
-from llmrun.asking import Conversation, as_messages, as_options
+from llmrun.asking import Conversation, as_messages, as_options, as_texts
 from llmrun.config import Paths, Settings, load_settings
 from llmrun.daemon.prepare import content_version, prepare
 from llmrun.errors import SHUTTING_DOWN, UNKNOWN_MODEL, LlmrunError
 from llmrun.runner.desk import Desk
 from llmrun.runner.loading import load as load_model
 from llmrun.store import Store, StoredModel
-from llmrun.types import Event, Failed, Finished, GenerateRequest, Text
+from llmrun.types import (
+    AnyRequest,
+    Embedded,
+    EmbedRequest,
+    Event,
+    Failed,
+    Finished,
+    GenerateRequest,
+    Text,
+)
 
 
 def load(name: str, **settings: Any) -> EmbeddedModel:
@@ -49,13 +58,13 @@ class EmbeddedModel:
         self._version = content_version(stored)
         self._replies: dict[str, SimpleQueue[Event]] = {}
         self._preparing = threading.Lock()
-        _, wanted = prepare(self._request(prompt=""), stored, self._version, settings, kv_folder)
+        nothing = EmbedRequest(id="", model=stored.name, inputs=())
+        _, wanted = prepare(nothing, stored, self._version, settings, kv_folder)
         self._loaded = load_model(wanted.load, self._emit, lambda _fraction: None)
         self._desk = Desk(self._loaded, self._say, time.monotonic)
-        self._thread: threading.Thread | None = threading.Thread(
-            target=self._loaded.engine.run, name="engine", daemon=True
-        )
-        self._thread.start()
+        self._threads = [threading.Thread(target=each.run, daemon=True) for each in self._loaded.workers]
+        for thread in self._threads:
+            thread.start()
 
     @property
     def ctx(self) -> int:
@@ -78,12 +87,23 @@ class EmbeddedModel:
         """The continuation of a raw prompt, whole or piece by piece."""
         return self._answer(stream, prompt=prompt, options=as_options(options))
 
+    def embed(self, texts: str | Sequence[str], *, dimensions: int | None = None) -> list[list[float]]:
+        """A vector of length 1 for each text, of `dimensions` numbers, or as many as the model has.
+        LlmrunError where a text is longer than the context."""
+        asked = EmbedRequest(
+            id=uuid.uuid4().hex, model=self._stored.name, inputs=as_texts(texts), dimensions=dimensions
+        )
+        request, _ = prepare(asked, self._stored, self._version, self._settings)
+        return [event.numbers() for event in self._events(request) if isinstance(event, Embedded)]
+
     def close(self) -> None:
         """End open answers and free the memory. Harmless when called again."""
-        if self._thread is not None:
-            self._loaded.engine.stop()
-            self._thread.join()
-            self._thread = None
+        if self._threads:
+            for worker in self._loaded.workers:
+                worker.stop()
+            for thread in self._threads:
+                thread.join()
+            self._threads.clear()
             self._loaded.model.close()
 
     def __enter__(self) -> EmbeddedModel:
@@ -100,8 +120,8 @@ class EmbeddedModel:
         pieces = (event.text for event in self._events(request) if isinstance(event, Text))
         return pieces if stream else "".join(pieces)
 
-    def _events(self, request: GenerateRequest) -> Iterator[Event]:
-        if self._thread is None:
+    def _events(self, request: AnyRequest) -> Iterator[Event]:
+        if not self._threads:
             raise LlmrunError(SHUTTING_DOWN, f"{self._stored.name} is closed", hint="load it again")
         reply: SimpleQueue[Event] = SimpleQueue()
         self._replies[request.id] = reply

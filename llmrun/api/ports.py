@@ -6,7 +6,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
-from llmrun.types import AnyRequest, Event, Finished, GenerateRequest
+from llmrun.types import AnyRequest, Event, Finished
 
 if TYPE_CHECKING:
     from llmrun.daemon.counters import Counters
@@ -41,7 +41,7 @@ class Service(Protocol):
     def loaded(self) -> Sequence[LoadedModel]:
         """The models in memory now."""
 
-    async def load(self, request: GenerateRequest) -> None:
+    async def load(self, request: AnyRequest) -> None:
         """Have the model of `request` in memory, as the request wants it."""
 
     async def let_go(self, name: str) -> None:

@@ -16,6 +16,7 @@ from llmrun.daemon.wanted import Wanted
 from llmrun.errors import INVALID_REQUEST, LlmrunError
 from llmrun.runner.frames import Load
 from llmrun.store import StoredModel
+from llmrun.store.facts import VECTOR_KINDS
 from llmrun.types import (
     AnyRequest,
     DetokenizeRequest,
@@ -46,9 +47,12 @@ def prepare(
     A context that the request asks for beats the Modelfile's, which beats the settings'. `kv_folder` is for
     KV prefixes on disk.
     """
-    if isinstance(request, GenerateRequest) and model.kind == "embedding":
+    if isinstance(request, GenerateRequest) and model.kind in VECTOR_KINDS:
         raise LlmrunError(
-            INVALID_REQUEST, f"{model.name} is an embedding model and writes no text", field="model"
+            INVALID_REQUEST,
+            f"{model.name} is a model of the kind {model.kind}, which writes no text",
+            hint="use a chat model",
+            field="model",
         )
     prepared, options = _completed(request, model)
     load = Load(

@@ -104,7 +104,7 @@ class Service:
         stopped = await asyncio.gather(*(self._pool.unload(each, _stopped(each)) for each in names))
         return [each for each, was_loaded in zip(names, stopped, strict=True) if was_loaded]
 
-    async def load(self, request: GenerateRequest) -> None:
+    async def load(self, request: AnyRequest) -> None:
         """Have the model of `request` in memory as the request wants it; nothing is generated. LlmrunError
         as for `ask`. Cancelling leaves a model that is loading to the others who want it."""
         stored, version = await asyncio.to_thread(self._find, request.model)

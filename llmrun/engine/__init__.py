@@ -5,15 +5,18 @@ processes, and no clock but the one it is given.
 """
 
 from llmrun.engine.constraint import Constraint, GrammarRefused, Grammars
+from llmrun.engine.embedder import Embedder
 from llmrun.engine.engine import Engine
 from llmrun.engine.guide import Guide
 from llmrun.engine.request import EngineRequest
 from llmrun.engine.saved_prefixes import SavedPrefixes
 from llmrun.engine.steering import CallPart, ReasoningPart, Steering, Tokens
+from llmrun.engine.vectors import VectorRequest
 
 __all__ = [
     "CallPart",
     "Constraint",
+    "Embedder",
     "Engine",
     "EngineRequest",
     "GrammarRefused",
@@ -23,4 +26,5 @@ __all__ = [
     "SavedPrefixes",
     "Steering",
     "Tokens",
+    "VectorRequest",
 ]

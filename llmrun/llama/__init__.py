@@ -9,6 +9,7 @@ from llmrun.llama.adapter import Adapter
 from llmrun.llama.batch import Batch
 from llmrun.llama.context import Context, ContextSettings, DecodeStatus
 from llmrun.llama.devices import Device, devices, system_info
+from llmrun.llama.embedding import EmbeddingContext, Vector
 from llmrun.llama.guide import guide_tokenizer
 from llmrun.llama.library import llama_version
 from llmrun.llama.model import Model
@@ -22,8 +23,10 @@ __all__ = [
     "ContextSettings",
     "DecodeStatus",
     "Device",
+    "EmbeddingContext",
     "Model",
     "SamplerChain",
+    "Vector",
     "Vocab",
     "devices",
     "guide_tokenizer",

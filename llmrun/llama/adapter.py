@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from llmrun.errors import MODEL_LOAD, LlmrunError
 from llmrun.llama.library import lib, take_error
@@ -37,3 +39,15 @@ class Adapter:
         if self._pointer is not None:
             lib.llama_adapter_lora_free(self._pointer)
             self._pointer = None
+
+
+def native_adapters(adapters: Sequence[Adapter]) -> ctypes.Array[Any]:
+    """The array of them that llama.cpp takes."""
+    kind = lib.llama_adapter_lora_p_ctypes * len(adapters)
+    return kind(*(ctypes.cast(one.pointer, lib.llama_adapter_lora_p_ctypes) for one in adapters))
+
+
+def apply_adapters(context: ctypes.c_void_p, adapters: ctypes.Array[Any], scales: tuple[float, ...]) -> None:
+    """Let these adapters, and no others, count so much in the context's next computations."""
+    count = len(scales)
+    lib.llama_set_adapters_lora(context, adapters, count, (ctypes.c_float * count)(*scales))

@@ -11,9 +11,10 @@ import numpy as np
 import numpy.typing as npt
 
 from llmrun.errors import NO_MEMORY, LlmrunError
-from llmrun.llama.adapter import Adapter
+from llmrun.llama.abort import AbortFlag
+from llmrun.llama.adapter import Adapter, apply_adapters, native_adapters
 from llmrun.llama.batch import Batch
-from llmrun.llama.library import lib, mute, take_error
+from llmrun.llama.library import lib, take_error
 from llmrun.llama.model import Model
 
 # enum ggml_type in ggml.h, as far as llama.cpp takes them for the KV cache
@@ -39,31 +40,6 @@ class DecodeStatus(enum.Enum):
     ABORTED = 2
     INVALID = -1
     FATAL = -2
-
-
-class AbortFlag:
-    """Ends a running decode from another thread: it returns ABORTED before its next operation.
-
-    llama.cpp asks a callback before each of some thousand operations a step, which must not cost a
-    turn of the interpreter. C's `strlen` over two bytes, flag and NUL, is that callback.
-    """
-
-    def __init__(self) -> None:
-        self._bytes = ctypes.create_string_buffer(2)
-
-    def set(self) -> None:
-        mute(True)
-        self._bytes[0] = b"\1"
-
-    def clear(self) -> None:
-        self._bytes[0] = b"\0"
-        mute(False)
-
-    def install(self, params: ctypes.Structure) -> None:
-        """Put the callback into context params. The flag must outlive the context."""
-        strlen = ctypes.cast(ctypes.CDLL(None).strlen, ctypes.c_void_p)
-        params.abort_callback = lib.ggml_abort_callback(strlen.value or 0)
-        params.abort_callback_data = ctypes.addressof(self._bytes)
 
 
 @dataclass(frozen=True)
@@ -117,9 +93,7 @@ class Context:
         self.slots = settings.slots
         self._vocab_size = model.vocab.size
         self._memory = lib.llama_get_memory(self._pointer)
-        kind = lib.llama_adapter_lora_p_ctypes * len(adapters)
-        pointers = [ctypes.cast(one.pointer, lib.llama_adapter_lora_p_ctypes) for one in adapters]
-        self._adapters = kind(*pointers)
+        self._adapters = native_adapters(adapters)
         self._scales: tuple[float, ...] = (0.0,) * len(adapters)
 
     @property
@@ -147,7 +121,7 @@ class Context:
         count = len(self._adapters)
         if len(scales) != count:
             raise ValueError(f"{len(scales)} scales for {count} adapters")
-        lib.llama_set_adapters_lora(self.pointer, self._adapters, count, (ctypes.c_float * count)(*scales))
+        apply_adapters(self.pointer, self._adapters, scales)
         self._scales = scales
 
     def decode(self, batch: Batch) -> DecodeStatus:

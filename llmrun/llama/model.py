@@ -6,11 +6,16 @@ import ctypes
 import functools
 from collections.abc import Callable
 from pathlib import Path
-from typing import Protocol
+from typing import Literal, Protocol
 
 from llmrun.errors import MODEL_LOAD, LlmrunError
 from llmrun.llama.library import lib, take_error
 from llmrun.llama.vocab import Vocab
+from llmrun.store.architectures import ENCODERS, WITHOUT_CACHE
+
+Pooling = Literal["mean", "cls", "last", "rank"]
+# enum llama_pooling_type in llama.h; 0 and what is missing say nothing
+_POOLING: dict[str, Pooling] = {"1": "mean", "2": "cls", "3": "last", "4": "rank"}
 
 
 class _Closable(Protocol):
@@ -100,17 +105,71 @@ class Model:
         return bytes(template).decode("utf-8", "replace") if template else None
 
     @functools.cached_property
+    def rank_template(self) -> str | None:
+        """The GGUF's own form of a query and a document, with `{query}` and `{document}` in it."""
+        template = lib.llama_model_chat_template(self.pointer, b"rerank")
+        return bytes(template).decode("utf-8", "replace") if template else None
+
+    @functools.cached_property
     def unservable(self) -> str | None:
-        """Why this kind of model cannot generate text token by token; None where it can."""
-        if lib.llama_model_has_encoder(self.pointer):
-            return "has an encoder (T5-like models are not supported)"
-        if not lib.llama_model_has_decoder(self.pointer):
-            return "has no decoder"
+        """Why a model of this kind can neither write text nor embed; None where it can."""
+        if lib.llama_model_has_encoder(self.pointer) and lib.llama_model_has_decoder(self.pointer):
+            return "has an encoder beside its decoder (models like T5 are not supported)"
         if lib.llama_model_is_diffusion(self.pointer):
             return "is a diffusion model"
+        if self.architecture in WITHOUT_CACHE - ENCODERS:
+            return f"is a {self.architecture} model, which does not write text"
         return None
 
     @functools.cached_property
     def trimmable(self) -> bool:
         """Whether its memory of a sequence can be cut at any token (recurrent state cannot)."""
         return not (lib.llama_model_is_recurrent(self.pointer) or lib.llama_model_is_hybrid(self.pointer))
+
+    def metadata(self, key: str) -> str | None:
+        """A value of the GGUF as text; numbers and truth values as C writes them."""
+        buffer = ctypes.create_string_buffer(256)
+        length = lib.llama_model_meta_val_str(self.pointer, key.encode(), buffer, len(buffer))
+        return buffer.value.decode("utf-8", "replace") if length >= 0 else None
+
+    @functools.cached_property
+    def architecture(self) -> str:
+        """The GGUF's name of it."""
+        return self.metadata("general.architecture") or ""
+
+    @functools.cached_property
+    def causal(self) -> bool:
+        """Whether a token sees only those before it."""
+        stated = self.metadata(f"{self.architecture}.attention.causal")
+        return stated != "false" and self.architecture not in ENCODERS
+
+    @property
+    def has_memory(self) -> bool:
+        """Whether a context keeps what a token computed for those behind it."""
+        return self.architecture not in WITHOUT_CACHE
+
+    # --- what it makes of a whole text
+
+    @functools.cached_property
+    def pooling(self) -> Pooling:
+        """How one vector is made of those of a text's tokens. Where the GGUF does not say, a decoder's last
+        token stands for the text, being the only one that has seen all of it; else the mean does."""
+        stated = _POOLING.get(self.metadata(f"{self.architecture}.pooling_type") or "")
+        return stated or ("last" if self.causal else "mean")
+
+    @property
+    def pools_last_row(self) -> bool:
+        """Whether the output of a text's last token is all that its vector is made of."""
+        return self.causal and self.pooling in ("last", "rank")
+
+    @functools.cached_property
+    def embedding_size(self) -> int:
+        """Numbers in the vector of a text."""
+        return int(lib.llama_model_n_embd_out(self.pointer))
+
+    @functools.cached_property
+    def classes(self) -> tuple[str, ...]:
+        """What a ranker's numbers mean, one label for each; empty labels where the GGUF has none."""
+        count = int(lib.llama_model_n_cls_out(self.pointer))
+        labels = (lib.llama_model_cls_label(self.pointer, index) or b"" for index in range(count))
+        return tuple(bytes(label).decode("utf-8", "replace") for label in labels)

@@ -63,6 +63,23 @@ class Vocab:
                 return ids[:count]
             room = -count
 
+    @functools.cached_property
+    def edges(self) -> tuple[list[int], list[int]]:
+        """The tokens that the model wants in front of a text, and behind it."""
+        both = self.tokenize("", special=False, edges=True)
+        front = int(len(both) > 1 or (self.add_bos and both == [self.bos]))
+        return both[:front], both[front:]
+
+    @functools.cached_property
+    def pair_edges(self) -> tuple[list[int], list[int], list[int]]:
+        """The tokens in front of the first of two texts, between them, and behind the second."""
+        separator = self._id(lib.llama_vocab_sep)
+        end = separator if self.eos is None else self.eos
+        front = [self.bos] if self.add_bos and self.bos is not None else []
+        behind = [end] if lib.llama_vocab_get_add_eos(self._vocab) and end is not None else []
+        apart = [separator] if lib.llama_vocab_get_add_sep(self._vocab) and separator is not None else []
+        return front, behind + apart, behind
+
     def piece(self, token: int) -> bytes:
         """The bytes of a token, which may hold part of a character; a control token's are empty."""
         piece = self._pieces.get(token)

@@ -1,8 +1,8 @@
 """The runner process: `python -m llmrun.runner`, frames on stdin and stdout, log on stderr.
 
 Threads: this one reads frames; one prepares (loads the model, then tokenises prompts), and one does so
-for requests with an output format; one is the engine; one writes frames. A death of the engine ends
-the process, so that the daemon sees it.
+for requests with an output format; one is the engine, one the embedder; one writes frames. A death of
+either of these ends the process, so that the daemon sees it.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import signal
 import sys
 import threading
 import time
+from typing import TYPE_CHECKING
 
 from llmrun import log
 from llmrun.errors import INTERNAL, LlmrunError
@@ -28,6 +29,9 @@ from llmrun.runner.frames import (
 )
 from llmrun.runner.pipes import FrameWriter, read_frames
 from llmrun.types import AnyRequest, Event, GenerateRequest
+
+if TYPE_CHECKING:
+    from llmrun.engine import Embedder, Engine
 
 
 def _own_stdout() -> int:
@@ -52,6 +56,7 @@ class Runner:
         self._formatter = threading.Thread(
             target=self._prepare, args=(self._formatted,), name="format", daemon=True
         )
+        self._workers: list[tuple[Engine | Embedder, threading.Thread]] = []
         self._ready = threading.Event()
 
     def start(self) -> None:
@@ -73,8 +78,9 @@ class Runner:
         for requests, thread in ((self._requests, self._preparer), (self._formatted, self._formatter)):
             requests.put(None)
             thread.join()
-        self._loaded.engine.stop()
-        self._engine_thread.join()
+        for worker, thread in self._workers:
+            worker.stop()
+            thread.join()
         self._loaded.model.close()
         self._writer.close()
 
@@ -109,15 +115,19 @@ class Runner:
         self._loaded = load(self._spec, self._emit, on_progress)
         self._desk = Desk(self._loaded, self._say, time.monotonic)
         self._formatter.start()
-        self._engine_thread = threading.Thread(target=self._work, name="engine", daemon=True)
-        self._engine_thread.start()
-        self._writer.stats = Statistics(self._loaded.engine, time.monotonic).read
+        for worker in self._loaded.workers:
+            name = type(worker).__name__.lower()
+            thread = threading.Thread(target=self._work, args=(worker,), name=name, daemon=True)
+            thread.start()
+            self._workers.append((worker, thread))
+        engine, embedder = self._loaded.engine, self._loaded.embedder
+        self._writer.stats = Statistics(engine, embedder, time.monotonic).read
         self._writer.put(Ready(self._loaded.info))
         self._ready.set()
 
-    def _work(self) -> None:
+    def _work(self, worker: Engine | Embedder) -> None:
         try:
-            self._loaded.engine.run()
+            worker.run()
         except BaseException:
             log.ROOT.exception("the engine of %s failed", self._spec.name)
             self._writer.close()

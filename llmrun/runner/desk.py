@@ -12,13 +12,12 @@ from collections.abc import Callable
 
 from llmrun.chat.output_grammar import grammar_of, not_compiled
 from llmrun.chat.prompt import Prompter
-from llmrun.engine import Constraint, EngineRequest, GrammarRefused
+from llmrun.engine import Constraint, EngineRequest, GrammarRefused, VectorRequest
 from llmrun.errors import (
     CANCELLED,
     CONTEXT_LENGTH,
     INTERNAL,
     INVALID_REQUEST,
-    UNSUPPORTED_FIELD,
     LlmrunError,
 )
 from llmrun.runner.adapting import scales
@@ -28,6 +27,7 @@ from llmrun.runner.lookup import Lookup, look_up
 from llmrun.types import (
     AnyRequest,
     DetokenizeRequest,
+    EmbedRequest,
     Event,
     Failed,
     Finished,
@@ -38,6 +38,8 @@ from llmrun.types import (
     Timings,
     Usage,
 )
+
+_Ready = EngineRequest | VectorRequest | list[Event]
 
 
 class Desk:
@@ -72,12 +74,13 @@ class Desk:
             if request_id in self._preparing:
                 self._cancelled.add(request_id)
             else:
-                self._loaded.engine.cancel(request_id)
+                for worker in self._loaded.workers:
+                    worker.cancel(request_id)
 
     def prepare(self, request: AnyRequest) -> None:
         """Hand the request to the engine or answer it, or end it with the reason why not."""
         arrived = self._clock()
-        ready: EngineRequest | list[Event]
+        ready: _Ready
         try:
             self._refuse_cancelled(request.id)  # nobody behind it should wait for what nobody wants
             ready = self._ready(request, arrived)
@@ -91,12 +94,19 @@ class Desk:
             if request.id in self._cancelled:
                 self._cancelled.discard(request.id)
                 ready = [Failed(LlmrunError(CANCELLED, "the request was cancelled").info())]
-            if isinstance(ready, EngineRequest):
-                self._loaded.engine.submit(ready)
+            if not isinstance(ready, list):
+                self._submit(ready)
                 return
         self._echoes.pop(request.id, None)
         for event in ready:
             self._say(request.id, event)
+
+    def _submit(self, ready: EngineRequest | VectorRequest) -> None:
+        if isinstance(ready, VectorRequest):
+            self._loaded.embedder.submit(ready)
+        else:
+            assert self._loaded.engine is not None
+            self._loaded.engine.submit(ready)
 
     def _refuse_cancelled(self, request_id: str) -> None:
         with self._lock:
@@ -110,13 +120,26 @@ class Desk:
         text, n = self._echoes.pop(request_id, ("", 0))
         return [event, *(Text(index, text) for index in range(n))]
 
-    def _ready(self, request: AnyRequest, arrived: float) -> EngineRequest | list[Event]:
-        """What the engine has to do for the request, or all of its answer."""
+    def _refuse_without_engine(self) -> None:
+        if self._loaded.engine is None:
+            kind = self._loaded.info.kind
+            raise LlmrunError(
+                INVALID_REQUEST,
+                f"this is a model of the kind {kind}, which writes no text",
+                hint="use a chat model",
+                field="model",
+            )
+
+    def _ready(self, request: AnyRequest, arrived: float) -> _Ready:
+        """What the engine or the embedder has to do for the request, or all of its answer."""
         if isinstance(request, GenerateRequest):
+            self._refuse_without_engine()
             return self._prepared(request, arrived)
         if isinstance(request, Lookup):
             return self._looked_up(request, arrived)
-        raise LlmrunError(UNSUPPORTED_FIELD, "this model makes no vectors", field="model")
+        if isinstance(request, EmbedRequest):
+            return self._loaded.vectors.embedding(request, arrived)
+        return self._loaded.vectors.ranking(request, arrived)
 
     def _looked_up(self, request: Lookup, arrived: float) -> list[Event]:
         vocab = self._loaded.model.vocab

@@ -14,6 +14,7 @@ from collections.abc import Iterator
 
 import msgspec
 
+from llmrun.store.facts import ModelKind
 from llmrun.types import AnyRequest, ErrorInfo, Event
 
 MAX_FRAME = 256 * 1024 * 1024
@@ -61,7 +62,8 @@ class LoadProgress(msgspec.Struct, frozen=True, tag="load_progress"):
 
 
 class ModelInfo(msgspec.Struct, frozen=True, kw_only=True):
-    """A loaded model as it really is: contexts in tokens, sizes in bytes, `adapters` a count."""
+    """A loaded model as it really is: contexts in tokens, sizes in bytes, `adapters` a count, `kind` what it
+    is for."""
 
     ctx: int
     ctx_train: int
@@ -74,6 +76,7 @@ class ModelInfo(msgspec.Struct, frozen=True, kw_only=True):
     description: str
     has_template: bool
     adapters: int = 0
+    kind: ModelKind = "chat"
 
 
 class Ready(msgspec.Struct, frozen=True, tag="ready"):
@@ -96,17 +99,17 @@ class Stats(msgspec.Struct, frozen=True, kw_only=True, tag="stats"):
     kv_used counts cells held by running sequences, kv_retained those kept for later prompts.
     """
 
-    running: int
-    waiting: int
-    kv_used: int
-    kv_retained: int
-    kv_total: int
-    prompt_tokens: int
-    cached_tokens: int
-    completion_tokens: int
-    steps: int
-    preemptions: int
-    decode_tps: float
+    running: int = 0
+    waiting: int = 0
+    kv_used: int = 0
+    kv_retained: int = 0
+    kv_total: int = 0
+    prompt_tokens: int = 0
+    cached_tokens: int = 0
+    completion_tokens: int = 0
+    steps: int = 0
+    preemptions: int = 0
+    decode_tps: float = 0.0
 
 
 Down = Load | Submit | Cancel | Shutdown

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import os
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -12,8 +11,9 @@ from pathlib import Path
 import numpy as np
 import psutil
 
+from llmrun.chat.pair import PairEncoder
 from llmrun.chat.prompt import Prompter
-from llmrun.engine import Engine, Grammars
+from llmrun.engine import Embedder, Engine, Grammars
 from llmrun.engine.engine import Emit
 from llmrun.errors import MODEL_LOAD, LlmrunError
 from llmrun.llama import (
@@ -26,10 +26,15 @@ from llmrun.llama import (
     devices,
     guide_tokenizer,
 )
+from llmrun.llama.embedding import SHARED_ROWS
+from llmrun.runner.embedding import open_embedding, warm_up_embedder
 from llmrun.runner.frames import Load, ModelInfo
 from llmrun.runner.kv_cache import saved_prefixes
-from llmrun.runner.sizing import sizes
-from llmrun.store.anatomy import anatomy
+from llmrun.runner.machine import cores, gpu_memory
+from llmrun.runner.sizing import longest_input, sizes
+from llmrun.runner.vectors import VectorDesk
+from llmrun.store.anatomy import Anatomy, anatomy
+from llmrun.store.facts import VECTOR_KINDS, facts_of
 from llmrun.store.gguf import read_header
 from llmrun.store.plan import BATCH
 from llmrun.store.quants import shard_siblings
@@ -37,19 +42,23 @@ from llmrun.store.quants import shard_siblings
 
 @dataclass(frozen=True)
 class Loaded:
-    """A model ready to work. `model.close()` frees all of it, once the engine has ended."""
+    """A model ready to work. `model.close()` frees all of it, once its workers have ended.
+
+    engine  None where the model writes no text
+    """
 
     model: Model
-    engine: Engine
+    engine: Engine | None
+    embedder: Embedder
     prompter: Prompter
     grammars: Grammars
+    vectors: VectorDesk
     info: ModelInfo
 
-
-def _cores() -> int:
-    """Cores that this process may use; two threads of one core do not compute twice as fast."""
-    usable = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return min(usable, psutil.cpu_count(logical=False) or usable)
+    @property
+    def workers(self) -> list[Engine | Embedder]:
+        """What runs on threads of its own."""
+        return [self.embedder] if self.engine is None else [self.engine, self.embedder]
 
 
 def load(spec: Load, emit: Emit, on_progress: Callable[[float], None]) -> Loaded:
@@ -69,18 +78,62 @@ def load(spec: Load, emit: Emit, on_progress: Callable[[float], None]) -> Loaded
 def _prepare(spec: Load, path: Path, model: Model, emit: Emit) -> Loaded:
     if reason := model.unservable:
         raise LlmrunError(MODEL_LOAD, f"{spec.name} {reason}", hint="use a decoder-only chat model")
-    shards = [path.with_name(name) for name in shard_siblings(path.name)]
-    shape = anatomy([read_header(shard) for shard in shards])
+    headers = [read_header(path.with_name(name)) for name in shard_siblings(path.name)]
+    shape, kind = anatomy(headers), facts_of(headers, path).kind
+    adapters = [Adapter(model, Path(path)) for path in spec.adapters]
+    if kind in VECTOR_KINDS:
+        engine, parallel = None, 1
+        longest = longest_input(spec.ctx, model.ctx_train, bounded=not model.has_memory)
+        kv_bytes = shape.kv_bytes(min(longest, SHARED_ROWS), "f16")
+    else:
+        engine = _engine(spec, model, shape, adapters, emit)
+        longest, parallel = engine.ctx, engine.scheduler.parallel
+        kv_bytes = shape.kv_bytes(longest, spec.kv_type)
+    embedder = Embedder(
+        functools.partial(open_embedding, spec, model, shape, adapters),
+        longest=longest,
+        emit=emit,
+        clock=time.monotonic,
+    )
+    if engine is None:
+        warm_up_embedder(spec.name, embedder)
+    template = spec.template or model.chat_template
+    pairs = PairEncoder(model.rank_template, model.vocab, model.vocab.pair_edges)
+    return Loaded(
+        model=model,
+        engine=engine,
+        embedder=embedder,
+        prompter=Prompter(template, model.vocab),
+        grammars=Grammars(functools.partial(guide_tokenizer, model.vocab)),
+        vectors=VectorDesk(spec.name, model, pairs, longest),
+        info=ModelInfo(
+            ctx=longest,
+            ctx_train=model.ctx_train,
+            parallel=parallel,
+            vocab=model.vocab.size,
+            params=model.parameters,
+            size=model.size,
+            kv_bytes=kv_bytes,
+            device=_device_name(),
+            description=model.description,
+            has_template=template is not None,
+            adapters=len(adapters),
+            kind=kind,
+        ),
+    )
+
+
+def _engine(spec: Load, model: Model, shape: Anatomy, adapters: list[Adapter], emit: Emit) -> Engine:
+    """The engine of a model that writes, over a context that has computed one token."""
     chosen = sizes(
         spec,
         shape,
         ctx_train=model.ctx_train,
         trimmable=model.trimmable,
         memory=psutil.virtual_memory().available,
-        gpu_memory=sum(device.memory_free for device in devices() if device.kind == "gpu"),
-        cores=_cores(),
+        gpu_memory=gpu_memory(),
+        cores=cores(),
     )
-    adapters = [Adapter(model, Path(path)) for path in spec.adapters]
     context = Context(
         model,
         ContextSettings(
@@ -94,34 +147,13 @@ def _prepare(spec: Load, path: Path, model: Model, emit: Emit) -> Loaded:
         adapters,
     )
     _warm_up(spec, context)
-    template = spec.template or model.chat_template
-    engine = Engine(
+    return Engine(
         context,
         batch=BATCH,
         parallel=chosen.parallel,
         emit=emit,
         clock=time.monotonic,
         saved=saved_prefixes(spec, trimmable=model.trimmable),
-    )
-    prompter = Prompter(template, model.vocab)
-    return Loaded(
-        model=model,
-        engine=engine,
-        prompter=prompter,
-        grammars=Grammars(functools.partial(guide_tokenizer, model.vocab)),
-        info=ModelInfo(
-            ctx=context.ctx,
-            ctx_train=model.ctx_train,
-            parallel=chosen.parallel,
-            vocab=model.vocab.size,
-            params=model.parameters,
-            size=model.size,
-            kv_bytes=shape.kv_bytes(context.ctx, spec.kv_type),
-            device=_device_name(),
-            description=model.description,
-            has_template=template is not None,
-            adapters=len(adapters),
-        ),
     )
 
 

@@ -75,3 +75,11 @@ def _automatic(model: Anatomy, kv_type: str, most: int, memory: int) -> int:
     room = int(_KV_SHARE * max(0, memory - model.weights))
     per_cell = model.kv_bytes(CELLS, kv_type) // CELLS
     return max(CELLS, min(most, room // per_cell if per_cell else most))
+
+
+def longest_input(asked: int | None, ctx_train: int, *, bounded: bool) -> int:
+    """Tokens of the longest input of a model that makes vectors: what it was trained for, or what is asked.
+    `bounded`: it knows no positions past its training, so that more cannot be had."""
+    if asked is None or (bounded and asked > ctx_train):
+        return ctx_train
+    return asked

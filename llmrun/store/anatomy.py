@@ -28,6 +28,7 @@ from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from llmrun.store.architectures import ENCODERS, WITHOUT_CACHE
 from llmrun.store.ggml import TENSOR_TYPES
 from llmrun.store.gguf import GGUFHeader, LongArray, Tensor
 
@@ -54,7 +55,8 @@ class Layer:
 @dataclass(frozen=True)
 class Anatomy:
     """A model's sizes. `tensors` are those of all files; `active` is how much of `weights` is read to compute
-    one token; `embd` and `ff` are the widths of a layer's input and of its feed-forward part."""
+    one token; `embd` and `ff` are the widths of a layer's input and of its feed-forward part; `encodes`: a
+    whole text at once, which is not kept."""
 
     layers: tuple[Layer, ...]
     tensors: tuple[Tensor, ...]
@@ -62,6 +64,7 @@ class Anatomy:
     vocab: int
     embd: int
     ff: int
+    encodes: bool = False
 
     @property
     def weights(self) -> int:
@@ -118,7 +121,7 @@ def anatomy(headers: Sequence[GGUFHeader]) -> Anatomy:
 
     count = max(parts, default=-1) + 1
     with_kv = _LAYERS_WITH_KV.get(architecture, count - number("attention.shared_kv_layers"))
-    if first.metadata.get(f"{architecture}.attention.causal") is False:
+    if architecture in WITHOUT_CACHE:
         with_kv = 0
     state = _state(number)
     layers = []
@@ -138,6 +141,7 @@ def anatomy(headers: Sequence[GGUFHeader]) -> Anatomy:
         ff=max(
             number("feed_forward_length"), number("expert_used_count") * number("expert_feed_forward_length")
         ),
+        encodes=architecture in WITHOUT_CACHE & ENCODERS,
     )
 
 

@@ -14,17 +14,17 @@ from typing import Literal
 import msgspec
 
 from llmrun.errors import BAD_FILE, LlmrunError
+from llmrun.store.architectures import ENCODERS
 from llmrun.store.ggml import FILE_TYPES
 from llmrun.store.gguf import GGUFHeader, LongArray, read_header, read_strings
 from llmrun.types import Options
 from llmrun.types.option_text import option_value
 
-ModelKind = Literal["chat", "completion", "embedding"]
+ModelKind = Literal["chat", "completion", "embedding", "reranker"]
 
-_ENCODERS = {
-    *("bert", "modern-bert", "nomic-bert", "nomic-bert-moe", "neo-bert", "jina-bert-v2", "jina-bert-v3"),
-    *("eurobert", "gemma-embedding", "llama-embed", "t5encoder"),
-}
+VECTOR_KINDS: tuple[ModelKind, ...] = ("embedding", "reranker")
+"""The kinds that write no text."""
+_RANK = 4  # enum llama_pooling_type in llama.h
 _NO_MODEL = {"clip": "a vision projector", "adapter": "an adapter", "imatrix": "an importance matrix"}
 
 
@@ -81,8 +81,11 @@ def special_tokens(path: Path, header: GGUFHeader) -> dict[str, str]:
 
 
 def _kind(header: GGUFHeader, architecture: str) -> ModelKind:
+    pooling = header.integer(f"{architecture}.pooling_type")
+    if pooling == _RANK:
+        return "reranker"
     # Pooling 0 is "none": a plain language model may say so.
-    if architecture in _ENCODERS or header.integer(f"{architecture}.pooling_type"):
+    if architecture in ENCODERS or pooling:
         return "embedding"
     return "chat" if header.text("tokenizer.chat_template") else "completion"
 

@@ -10,7 +10,7 @@ The parts, for the runner as it is (batches of `BATCH` rows, whole KV caches, ma
 - caches: KV and recurrent state, exact, see `anatomy`
 - compute: activations of one batch, BATCH × 4 bytes × (2 × ff + 6 × embd), a row of logits for each sequence,
   and the attention mask, BATCH × ctx × 6 bytes (F32 and F16). llama.cpp reserves room for the logits of all
-  rows, which is never touched
+  rows, which is never touched. For an encoder one batch is a whole input, and each row has its logits
 - runtime: the process itself, measured with this Python and llama.cpp, and the vocabulary's tables
 
 `peak` is what the process was measured to reach; tests/real/test_plan.py holds it to 10 %.
@@ -73,7 +73,10 @@ class Plan:
 def plan(model: Anatomy, machine: Machine, ctx: int, kv_type: str) -> Plan:
     """The memory for `ctx` tokens, with as many layers on the GPU as it has room for."""
     count = len(model.layers)
-    compute = BATCH * F32 * (2 * model.ff + 6 * model.embd) + BATCH * ctx * 6 + ANSWERING * model.vocab * F32
+    if model.encodes:
+        compute = embedding_bytes(model, ctx, last_row=False)
+    else:
+        compute = _activations(model, BATCH, ctx) + ANSWERING * model.vocab * F32
     caches = [layer_kv(layer, kv_type) * cells(ctx) + F32 * layer.state * SEQUENCES for layer in model.layers]
     moving = [
         *(layer.weights + cache for layer, cache in zip(model.layers, caches, strict=True)),
@@ -96,6 +99,20 @@ def plan(model: Anatomy, machine: Machine, ctx: int, kv_type: str) -> Plan:
         gpu_layers=count + 1 - first,
         gpu=sum(moving[first:]) + (compute if first <= count else 0),
     )
+
+
+def _activations(model: Anatomy, rows: int, ctx: int) -> int:
+    """Bytes that a batch of `rows` takes over a context of `ctx`."""
+    return rows * F32 * (2 * model.ff + 6 * model.embd) + rows * ctx * 6
+
+
+def embedding_bytes(model: Anatomy, tokens: int, *, last_row: bool) -> int:
+    """Bytes of a context that makes vectors of inputs of `tokens` tokens: their KV where the model has a
+    cache, and one batch. That has `BATCH` rows where the `last_row` alone makes the vector; else it is the
+    whole input, with a row of logits for each of its rows."""
+    rows = min(tokens, BATCH) if last_row else tokens
+    outputs = 1 if last_row else rows
+    return _activations(model, rows, tokens) + outputs * model.vocab * F32 + model.kv_bytes(tokens, "f16")
 
 
 def _first_on_gpu(moving: Sequence[int], room: int) -> int:
@@ -121,8 +138,8 @@ def largest_context(model: Anatomy, machine: Machine, kv_type: str, most: int) -
 
 def decode_speed(model: Anatomy, machine: Machine, kv_type: str, said: int) -> float | None:
     """Tokens a second of one answer after `said` tokens, on the CPU; None where the memory's bandwidth is not
-    known or a GPU has part of the model."""
-    if machine.bandwidth is None or machine.gpu_memory:
+    known, a GPU has part of the model, or it writes none."""
+    if machine.bandwidth is None or machine.gpu_memory or model.encodes:
         return None
     read = model.active + sum(layer_kv(layer, kv_type) for layer in model.layers) * said
     return 1 / (read / (SHARE * machine.bandwidth) + MEETING * len(model.layers))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+from array import array
 from typing import Any, Literal
 
 import msgspec
@@ -141,6 +143,13 @@ class Embedded(msgspec.Struct, frozen=True, tag="embedded"):
     index: int
     vector: bytes
     truncated: int = 0
+
+    def numbers(self) -> list[float]:
+        """The vector's numbers."""
+        values = array("f", self.vector)
+        if sys.byteorder == "big":
+            values.byteswap()
+        return values.tolist()
 
 
 class Ranked(msgspec.Struct, frozen=True, tag="ranked"):

@@ -109,7 +109,8 @@ class EmbedRequest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     """Texts, or token ids, to turn into vectors.
 
     truncate    cut what is longer than the context, and say so; else that is an error
-    dimensions  keep so many leading components (renormalised); None: all
+    dimensions  keep so many leading components; None: all
+    normalize   bring the vectors to length 1
     keep_alive  as in GenerateRequest
     """
 
@@ -118,6 +119,7 @@ class EmbedRequest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     inputs: tuple[str | tuple[int, ...], ...]
     truncate: bool = False
     dimensions: int | None = None
+    normalize: bool = True
     options: Options = Options()
     keep_alive: float | None = None
 
@@ -129,7 +131,6 @@ class RankRequest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True,
     model: str
     query: str
     documents: tuple[str, ...]
-    truncate: bool = False
     options: Options = Options()
     keep_alive: float | None = None
 

@@ -31,6 +31,7 @@ from llmrun.runner.frames import (
 from llmrun.types import (
     AdapterScale,
     DetokenizeRequest,
+    Embedded,
     EmbedRequest,
     Event,
     Failed,
@@ -39,6 +40,8 @@ from llmrun.types import (
     Message,
     Options,
     OutputFormat,
+    Ranked,
+    RankRequest,
     Rendered,
     RenderRequest,
     Started,
@@ -49,6 +52,7 @@ from llmrun.types import (
     Usage,
 )
 from tests.support.events import joined_text
+from tests.support.kinds import CTX, EMBEDDERS, RANKERS
 from tests.support.tiny import Shape, write_llama, write_lora
 
 pytestmark = pytest.mark.real
@@ -375,13 +379,53 @@ def test_runner_looks_up_tokens_and_texts_without_the_engine(tiny: Path) -> None
         assert child.events["d"][0] == Rendered("<s> hé<|im_end|>")
 
 
-def test_runner_model_that_makes_no_vectors_says_so(tiny: Path) -> None:
+def test_runner_of_an_embedding_model_embeds_and_refuses_the_rest(tmp_path: Path) -> None:
+    with _spawned(EMBEDDERS["encoder, mean"](tmp_path / "bert.gguf"), ctx=4096) as child:
+        ready = child.until(lambda f: not isinstance(f, LoadProgress))
+        assert isinstance(ready, Ready)
+        assert (ready.info.kind, ready.info.ctx, ready.info.kv_bytes) == ("embedding", CTX, 0)
+        child.send(
+            Submit(EmbedRequest(id="e", model="tiny", inputs=("hello", "world"))),
+            Submit(RankRequest(id="r", model="tiny", query="a", documents=("b",))),
+            Submit(_raw("g", "hello")),
+        )
+        child.ended("e", "r", "g")
+        first, second, last = child.events["e"]
+        assert isinstance(first, Embedded)
+        assert isinstance(second, Embedded)
+        assert isinstance(last, Finished)
+        assert (len(first.numbers()), second.index, last.usage.prompt) == (64, 1, 14)
+        for refused in "rg":
+            (event,) = child.events[refused]
+            assert isinstance(event, Failed)
+            assert (event.error.code, event.error.field) == ("invalid_request", "model")
+
+
+def test_runner_of_a_chat_model_embeds_beside_its_answers(tiny: Path) -> None:
     with _ready(tiny) as child:
-        child.send(Submit(EmbedRequest(id="e", model="tiny", inputs=("hello",))))
-        child.ended("e")
-        (event,) = child.events["e"]
-        assert isinstance(event, Failed)
-        assert (event.error.code, event.error.field) == ("unsupported_field", "model")
+        child.send(
+            Submit(_raw("long", "hello", options=Options(temperature=0, max_tokens=200))),
+            Submit(EmbedRequest(id="e", model="tiny", inputs=("hello",))),
+            Submit(EmbedRequest(id="gone", model="tiny", inputs=("hello",) * 1000)),
+            Cancel("gone"),
+        )
+        child.ended("long", "e", "gone")
+        vector, finished = child.events["e"]
+        assert isinstance(vector, Embedded)
+        assert isinstance(finished, Finished)
+        last = child.events["gone"][-1]
+        assert isinstance(last, Failed)
+        assert last.error.code == "cancelled"
+
+
+def test_runner_of_a_ranker_scores(tmp_path: Path) -> None:
+    with _ready(RANKERS["encoder"](tmp_path / "ranker.gguf")) as child:
+        child.send(Submit(RankRequest(id="r", model="tiny", query="a", documents=("b", "c"))))
+        child.ended("r")
+        first, second, _ = child.events["r"]
+        assert isinstance(first, Ranked)
+        assert isinstance(second, Ranked)
+        assert first.score != second.score
 
 
 def test_runner_applies_the_adapters_it_was_told_of_and_as_the_request_says(tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ import pytest
 
 from llmrun.errors import LlmrunError
 from llmrun.runner.frames import Load
-from llmrun.runner.sizing import Sizes, sizes
+from llmrun.runner.sizing import Sizes, longest_input, sizes
 from llmrun.store.anatomy import CELLS, Anatomy, Layer
 from llmrun.store.ggml import TENSOR_TYPES
 from llmrun.store.gguf import Tensor
@@ -63,3 +63,13 @@ def test_sizes_recurrent_model_keeps_few_states() -> None:
     assert _sizes(trimmable=False, parallel=4).slots == 8
     assert _sizes(parallel=4).slots == 20
     assert _sizes(parallel=200).slots == 256
+
+
+@pytest.mark.parametrize(
+    ("asked", "bounded", "tokens"),
+    [(None, True, 512), (256, True, 256), (4096, True, 512), (4096, False, 4096)],
+)
+def test_longest_input_is_what_is_asked_as_far_as_the_model_goes(
+    asked: int | None, bounded: bool, tokens: int
+) -> None:
+    assert longest_input(asked, 512, bounded=bounded) == tokens

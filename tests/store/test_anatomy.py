@@ -156,3 +156,10 @@ def test_active_counts_only_the_experts_that_are_used(tmp_path: Path) -> None:
 def test_anatomy_encoders_have_no_cache(tmp_path: Path) -> None:
     sizes = made(tmp_path, "bert", attention(0, 64, 64), attention__causal=False)
     assert sizes.kv_bytes(512, "f16") == 0
+    assert sizes.encodes
+
+
+def test_anatomy_decoder_that_looks_both_ways_has_a_cache_all_the_same(tmp_path: Path) -> None:
+    sizes = made(tmp_path, "qwen2", attention(0, 64, 64), attention__causal=False)
+    assert sizes.kv_bytes(512, "f16") == 512 * 2 * (64 + 64)
+    assert not sizes.encodes

@@ -44,7 +44,13 @@ def test_read_facts_without_template_it_is_a_completion_model(tmp_path: Path) ->
 
 @pytest.mark.parametrize(
     ("architecture", "pooling", "kind"),
-    [("bert", None, "embedding"), ("qwen3", 3, "embedding"), ("qwen3", 0, "chat"), ("qwen3", None, "chat")],
+    [
+        ("bert", None, "embedding"),
+        ("bert", 4, "reranker"),
+        ("qwen3", 3, "embedding"),
+        ("qwen3", 0, "chat"),
+        ("qwen3", None, "chat"),
+    ],
 )
 def test_read_facts_pooling_or_encoder_makes_an_embedding_model(
     tmp_path: Path, architecture: str, pooling: int | None, kind: str

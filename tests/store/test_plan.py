@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -9,7 +10,8 @@ from llmrun.store.ggml import TENSOR_TYPES
 from llmrun.store.gguf import Tensor, read_header
 from llmrun.store.hardware import Machine
 from llmrun.store.kernels import repacks
-from llmrun.store.plan import CELLS, decode_speed, largest_context, plan
+from llmrun.store.plan import CELLS, decode_speed, embedding_bytes, largest_context, plan
+from tests.support import kinds
 from tests.support.tiny import Shape, write_llama
 
 GB = 1 << 30
@@ -61,6 +63,23 @@ def test_plan_small_gpu_takes_the_last_layers(model: Anatomy) -> None:
     assert one.gpu_layers == 3
     assert one.caches == host.caches // 2
     assert one.held < host.held
+
+
+def test_plan_encoder_computes_a_whole_input_and_keeps_none(tmp_path: Path) -> None:
+    encoder = anatomy([read_header(kinds.EMBEDDERS["encoder, mean"](tmp_path / "bert.gguf"))])
+    short, long = (plan(encoder, PLAIN, ctx, "f16") for ctx in (256, 512))
+    assert short.caches == long.caches == 0
+    activations = 4 * (2 * kinds.FF + 6 * kinds.EMBD) + 4 * encoder.vocab
+    assert long.compute == 512 * activations + 512 * 512 * 6
+    assert short.compute < long.compute
+    assert decode_speed(encoder, PLAIN, "f16", 100) is None
+
+
+def test_embedding_bytes_of_the_last_row_alone_have_one_row_of_logits(model: Anatomy) -> None:
+    whole, last = (embedding_bytes(model, 4096, last_row=last_row) for last_row in (False, True))
+    row = 4 * (2 * model.ff + 6 * model.embd) + 4096 * 6
+    assert last == 512 * row + 4 * model.vocab + model.kv_bytes(4096, "f16")
+    assert whole == 4096 * (row + 4 * model.vocab) + model.kv_bytes(4096, "f16")
 
 
 def test_largest_context_is_the_last_that_fits(model: Anatomy) -> None:

@@ -54,7 +54,7 @@ def write_llama(path: Path, shape: Shape = DEFAULT) -> Path:
     writer.add_layer_norm_rms_eps(1e-5)
     writer.add_rope_dimension_count(shape.embd // shape.heads)
     writer.add_file_type(gguf.LlamaFileType.ALL_F32)
-    vocab = _add_vocabulary(writer, shape.template)
+    vocab = add_vocabulary(writer, shape.template)
     for number, name in enumerate(("pre", "suf", "mid") if shape.fim else ()):
         writer.add_uint32(f"tokenizer.ggml.fim_{name}_token_id", vocab - 3 + number)
 
@@ -112,7 +112,8 @@ def write_lora(
     return path
 
 
-def _add_vocabulary(writer: gguf.GGUFWriter, template: str | None) -> int:
+def add_vocabulary(writer: gguf.GGUFWriter, template: str | None) -> int:
+    """The byte-level vocabulary; how many tokens it has."""
     tokens = [*CONTROL, *(f"<0x{i:02X}>" for i in range(256)), "▁", "▁the", "▁a", "ing", "er"]
     types = [gguf.TokenType.UNKNOWN] + [gguf.TokenType.CONTROL] * (FIRST_BYTE - 1)
     types += [gguf.TokenType.BYTE] * 256

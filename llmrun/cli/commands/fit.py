@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -15,6 +15,9 @@ from llmrun.store.anatomy import Anatomy, anatomy
 from llmrun.store.disk import human
 from llmrun.store.hardware import Machine, this_machine
 from llmrun.store.plan import Plan, decode_speed, largest_context, plan
+
+if TYPE_CHECKING:
+    from llmrun.store import StoredModel
 
 app = new_app()
 CONTEXTS = (2048, 4096, 8192, 16384, 32768, 65536, 131072, 262144)
@@ -46,7 +49,7 @@ def fit(
     sizes, machine = anatomy(peek.headers), this_machine(measure=True)
     most = peek.model.ctx_train or CONTEXTS[-1]
     contexts = [ctx] if ctx else [size for size in CONTEXTS if size < most] + [most]
-    types = [kv_type] if kv_type else list(COMPARED)
+    types = [kv_type] if kv_type else list(COMPARED[:1] if sizes.encodes else COMPARED)
     plans = [plan(sizes, machine, size, kind) for kind in types for size in contexts]
     speed = decode_speed(sizes, machine, types[0], min(SAID, contexts[0]))
     largest = {kind: largest_context(sizes, machine, kind, most) for kind in types}
@@ -65,20 +68,20 @@ def fit(
             }
         )
         return
-    session.out.fields(_facts(peek.model.name, peek.model.quant, sizes, machine, speed))
+    session.out.fields(_facts(peek.model, sizes, machine, speed))
     session.out.result("")
-    session.out.records([_record(one, machine) for one in plans], _columns(machine))
+    session.out.records([_record(one, machine) for one in plans], _columns(sizes, machine))
     session.out.result("")
     session.out.fields([("largest context", _largest(largest, most))])
 
 
 def _facts(
-    name: str, quant: str, sizes: Anatomy, machine: Machine, speed: float | None
+    model: StoredModel, sizes: Anatomy, machine: Machine, speed: float | None
 ) -> list[tuple[str, str]]:
     gpu = f", {human(machine.gpu_memory)} free on GPUs" if machine.gpu_memory else ""
     reads = f", reads {human(machine.bandwidth)}/s" if machine.bandwidth else ""
     pairs = [
-        ("model", f"{name}, {quant}, {len(sizes.layers)} layers"),
+        ("model", f"{model.name}, {model.quant}, {len(sizes.layers)} layers, {model.kind}"),
         ("machine", f"{human(machine.available)} free of {human(machine.total)}{gpu}{reads}"),
         ("weights", human(sizes.weights)),
     ]
@@ -117,11 +120,12 @@ def _machine_record(machine: Machine) -> dict[str, Any]:
     }
 
 
-def _columns(machine: Machine) -> Columns:
+def _columns(sizes: Anatomy, machine: Machine) -> Columns:
+    """An encoder has no KV cache to tell of."""
+    cache: Columns = {"KV TYPE": lambda one: one["kv_type"], "KV": lambda one: human(one["kv"])}
     columns: Columns = {
         "CONTEXT": lambda one: str(one["ctx"]),
-        "KV TYPE": lambda one: one["kv_type"],
-        "KV": lambda one: human(one["kv"]),
+        **({} if sizes.encodes else cache),
         "NEEDED": lambda one: human(one["held"]),
         "PEAK": lambda one: human(one["peak"]),
         "FITS": lambda one: "yes" if one["fits"] else "no",
