@@ -1,0 +1,215 @@
+"""The markers of tool calls, read off what a template renders for one call and for two."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+from llmrun.chat.syntax.atoms import common_end, common_start, counted_end, first_tag
+from llmrun.chat.syntax.derive_arguments import PAIR, Render, Written, derive_arguments, json_span
+from llmrun.chat.syntax.form import Calls, JsonArguments, Part, Slot, Syntax
+from llmrun.chat.syntax.probe import CONTENT, IDS, KEYS, NAMES, Call, Probe
+
+Span = tuple[int, int, Slot]
+
+
+@dataclass(frozen=True)
+class Turn:
+    """A probe that works, its generation prompt, and a plain answer's rendering."""
+
+    probe: Probe
+    prompt: str
+    plain: str
+
+
+@dataclass(frozen=True)
+class _Shape:
+    """How the template wants calls: arguments as text, ids that hold the name, content beside them."""
+
+    probe: Probe
+    ids: tuple[str, str]
+    content: Any
+    written: Written
+
+    def render(self, count: int, content: Any = None) -> str | None:
+        calls = [Call(NAMES[i], self.arguments(i), self.ids[i]) for i in range(count)]
+        return self.probe.answer(content=self.content if content is None else content, calls=calls)
+
+    @staticmethod
+    def arguments(index: int) -> dict[str, str]:
+        """Different for each call, so that they can be told apart."""
+        return PAIR if index == 0 else {key: f"other{value}" for key, value in PAIR.items()}
+
+
+def derive_calls(turn: Turn, syntax: Syntax) -> Syntax:
+    """`syntax` with the template's calls, where it renders any."""
+    for shape in _shapes(turn.probe):
+        one = shape.render(1)
+        if one and len(found := _slots(one, shape, 0)) > 1:
+            return _read(turn, syntax, shape, one, found)
+    return syntax
+
+
+def _shapes(probe: Probe) -> Iterator[_Shape]:
+    """Ways to give calls under which the template shows name and arguments, the likeliest first."""
+    for text in (False, True):
+        found: list[_Shape] = []
+        for ids in (IDS, tuple(f"functions.{name}:{i}" for i, name in enumerate(NAMES))):
+            for content in ("", None, CONTENT):
+                using = probe.using(arguments_text=text)
+
+                written = derive_arguments(_rendering(using, ids[0], content), NAMES[0])
+                if written is None:
+                    continue
+                shape = _Shape(using, (ids[0], ids[1]), content, written)
+                if isinstance(written.form, JsonArguments):
+                    yield shape
+                    return
+                found.append(shape)
+        yield from found
+
+
+def _rendering(probe: Probe, id: str, content: Any) -> Render:
+    return lambda arguments: probe.answer(content=content, calls=[Call(NAMES[0], arguments, id)])
+
+
+def _slots(text: str, shape: _Shape, index: int, start: int = 0) -> list[Span]:
+    """Where the slots of call `index` stand in `text`, in order. Empty where it does not show."""
+    if isinstance(shape.written.form, JsonArguments):
+        span = json_span(text, shape.arguments(index), start)
+    else:
+        values = list(shape.arguments(index).values())
+        first = text.find(values[0], start)
+        key = text.rfind(KEYS[0], start, first) if first >= 0 else -1
+        last = text.find(values[1], first)
+        span = (key - shape.written.before, last + len(values[1]) + shape.written.after) if key >= 0 else None
+    if span is None:
+        return []
+    slots: list[Span] = [(*span, Slot.ARGUMENTS)]
+    for word, slot in ((NAMES[index], Slot.NAME), (shape.ids[index], Slot.ID)):
+        place = text.find(word, start)
+        while place >= 0:
+            if not span[0] <= place < span[1]:
+                slots.append((place, place + len(word), slot))
+            place = text.find(word, place + len(word))
+    return sorted(slots, key=lambda span: span[0])
+
+
+def _read(turn: Turn, syntax: Syntax, shape: _Shape, one: str, slots: list[Span]) -> Syntax:
+    """The syntax of calls from the texts around their slots."""
+    text, second = one, []
+    if two := shape.render(2):
+        first, second = _slots(two, shape, 0), _slots(two, shape, 1)
+        if [slot for *_, slot in first] == [slot for *_, slot in second] and first[-1][1] <= second[0][0]:
+            text, slots = two, first
+        else:
+            second = []
+    before = _own(turn, syntax, text[: slots[0][0]])
+    last = (second or slots)[-1][1]
+    syntax, after, end = _ended(turn, syntax, text[last:])
+    if second:
+        calls = _several(text, slots, second, before, after)
+    else:
+        tail = after[: after.rindex("}") + 1] if "}" in after else after
+        call = _joined([before, *_inner(text, slots, []), tail])
+        calls = Calls(call=call, several=False)
+    calls = replace(
+        calls,
+        end=end,
+        arguments=shape.written.form,
+        arguments_text=shape.probe.arguments_text,
+        named_ids=NAMES[0] in shape.ids[0],
+    )
+    return replace(syntax, calls=calls, after_content=_after_content(syntax, shape, before))
+
+
+def _own(turn: Turn, syntax: Syntax, before: str) -> str:
+    """What of the text in front of the first call is the calls' own, not the turn's or other parts'."""
+    own = before[len(common_start(turn.prompt, before)) :]
+    if syntax.reasoning and (close := syntax.reasoning.close.strip()) in own:
+        behind = own.rpartition(close)[2]
+        space = syntax.reasoning.close[len(syntax.reasoning.close.rstrip()) :]
+        own = behind.removeprefix(common_start(behind, space))
+    if CONTENT in own:
+        own = own.rpartition(CONTENT)[2]
+    if syntax.content.close.strip() and syntax.content.close in own:
+        own = own.rpartition(syntax.content.close)[2]
+    return own
+
+
+def _ended(turn: Turn, syntax: Syntax, after: str) -> tuple[Syntax, str, str]:
+    """The syntax with what closes content and the turn, what closes calls, and what ends a turn of calls
+    where that is something else."""
+    plain = turn.plain.partition(CONTENT)[2]
+    end = common_end(plain, after)
+    if not end.strip():
+        return syntax, after, ""
+    content = replace(syntax.content, close=plain.removesuffix(end))
+    after = after.removesuffix(end)
+    ending = first_tag(end)
+    return replace(syntax, content=content, end=ending), after.partition(ending)[0], ""
+
+
+def _several(text: str, first: list[Span], second: list[Span], before: str, after: str) -> Calls:
+    """Calls from a text that holds two."""
+    between = text[first[-1][1] : second[0][0]]
+    pairs = counted_end(text[: first[0][0]], between)
+    while pairs and len(_text(pairs)) > len(before) and (before.strip() or not pairs[0][0].strip()):
+        pairs = pairs[1:]
+    opening = "".join(two for _, two in pairs)
+    rest = between[: len(between) - len(opening)]
+    close = common_start(rest, after)
+    call = _joined([*_counted(pairs), *_inner(text, first, second), close])
+    return Calls(
+        open=before.removesuffix(_text(pairs)),
+        call=call,
+        separator=rest.removeprefix(close),
+        close=after.removeprefix(close),
+        first_index=next((int(one) for one, two in pairs if one != two), 0),
+    )
+
+
+def _text(pairs: list[tuple[str, str]]) -> str:
+    return "".join(one for one, _ in pairs)
+
+
+def _counted(pairs: list[tuple[str, str]]) -> list[Part]:
+    return [one if one == two else Slot.INDEX for one, two in pairs]
+
+
+def _inner(text: str, first: list[Span], second: list[Span]) -> list[Part]:
+    """The slots of a call and the texts between them; where two calls' texts count up, their index."""
+    parts: list[Part] = []
+    for place, (start, _, slot) in enumerate(first):
+        if place:
+            literal = text[first[place - 1][1] : start]
+            other = text[second[place - 1][1] : second[place][0]] if second else literal
+            pairs = counted_end(literal, other)
+            parts += _counted(pairs) if _text(pairs) == literal else [literal]
+        parts.append(slot)
+    return parts
+
+
+def _joined(parts: list[Part]) -> tuple[Part, ...]:
+    """The parts with neighbouring texts joined and empty ones left out."""
+    joined: list[Part] = []
+    for part in parts:
+        if isinstance(part, str) and joined and isinstance(last := joined[-1], str):
+            joined[-1] = last + part
+        elif part:
+            joined.append(part)
+    return tuple(joined)
+
+
+def _after_content(syntax: Syntax, shape: _Shape, before: str) -> str:
+    """What the template puts between content and a call."""
+    text = shape.render(1, CONTENT)
+    if text is None or CONTENT not in text:
+        return ""
+    slots = _slots(text, shape, 0)
+    place = text.index(CONTENT) + len(CONTENT)
+    if not slots or place > slots[0][0]:
+        return ""
+    between = text[place : slots[0][0]].removeprefix(syntax.content.close)
+    return between.removesuffix(before) if between.endswith(before) else ""

@@ -1,0 +1,67 @@
+"""The texts that tell the parts of an assistant's turn apart, of one syntax, as the parser looks for them."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from llmrun.chat.syntax.form import Syntax
+
+CALL: Final = "call"
+REASONING: Final = "reasoning"
+CONTENT: Final = "content"
+END: Final = "end"
+
+_SHORTEST = 6  # characters of a tag that marks a call by itself
+
+
+class Markers:
+    """opening   what may stand in front of content, with what it marks, longest first
+    texts     what may stand behind or between content; `kinds`: what each marks
+    closes    what ends reasoning
+    bare      whether a call is known only by looking like one: a JSON object in place of content
+    """
+
+    def __init__(self, syntax: Syntax) -> None:
+        opening = [(text, CONTENT) for text in (syntax.content.open, *syntax.also_content)]
+        marked = [(syntax.content.close, CONTENT), (syntax.end, END)]
+        self.closes: tuple[str, ...] = ()
+        if reasoning := syntax.reasoning:
+            opening += [(reasoning.open, REASONING), (reasoning.close, CONTENT)]
+            self.closes = tuple(filter(str.strip, (reasoning.close, syntax.end)))
+        self.bare = syntax.calls is not None and not syntax.calls.marker
+        marked += [(text, CALL) for text in call_markers(syntax)]
+        self.opening = sorted(_visible(opening), key=lambda item: -len(item[0].strip()))
+        self.texts = tuple(text for text, _ in _visible(marked))
+        self.kinds = tuple(kind for _, kind in _visible(marked))
+
+
+def call_markers(syntax: Syntax) -> list[str]:
+    """The texts that a call begins with, the template's own first."""
+    calls = syntax.calls
+    if calls is None:
+        return []
+    marker, found = calls.marker, list(calls.also)
+    if marker:
+        space = "" if calls.keys else calls.head[len(calls.head.rstrip()) :]
+        first = calls.head[: len(calls.head) - len(calls.head.lstrip())] + marker + space
+        found = [syntax.after_content + first, first, *found]
+        tag = marker[marker.rindex("<") :] if "<" in marker[1:] else ""
+        if not calls.keys and len(tag) >= _SHORTEST:  # models leave out what stands around it
+            found.append(tag + space)
+    return list(dict.fromkeys(found))
+
+
+def primed_by(syntax: Syntax, prompt: str) -> str:
+    """The end of a rendered prompt that begins the answer: an opened marker. "" where there is none."""
+    found = [syntax.reasoning.open] if syntax.reasoning else []
+    if syntax.calls:
+        found += [syntax.calls.head, syntax.calls.marker]
+    for text in (syntax.content.open, *found):
+        visible = prompt.rstrip()
+        if text.strip() and visible.endswith(text.strip()):
+            return prompt[len(visible) - len(text.strip()) :]
+    return ""
+
+
+def _visible(items: list[tuple[str, str]]) -> list[tuple[str, str]]:
+    return [(text, kind) for text, kind in items if text.strip()]

@@ -1,0 +1,150 @@
+"""A model's text in, as it comes; content, reasoning and tool calls out. Knows one template's syntax.
+
+What is held back is only what could still become a marker. Text that turns out to be no call is content,
+marker and all, for then the model did not call. White space alone in front of a call or behind one is none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from llmrun.chat.syntax.call import Head, next_call, read_arguments, read_head, read_tail
+from llmrun.chat.syntax.form import Calls, Syntax
+from llmrun.chat.syntax.markers import CALL, END, REASONING, Markers
+from llmrun.chat.syntax.pieces import (
+    ArgumentsPiece,
+    CallEndPiece,
+    CallPiece,
+    ContentPiece,
+    Piece,
+    ReasoningPiece,
+    merged,
+)
+from llmrun.chat.syntax.source import Reading, Source
+from llmrun.types import Tool
+
+
+class OutputParser:
+    """One answer's parser. Not safe for several threads.
+
+    syntax  that of the template which rendered the prompt
+    tools   what may be called: their schemas type arguments that the model writes as bare text, and where
+            nothing but its looks tells a call, only these are called. Empty: any name, any type
+    primed  what the answer begins with though the prompt already holds it (see `primed_by`); what it
+            brings comes with the first pieces
+    """
+
+    def __init__(self, syntax: Syntax, tools: Iterable[Tool] = (), primed: str = "") -> None:
+        self._syntax = syntax
+        self._markers = Markers(syntax)
+        self._tools = {tool.name: tool for tool in tools}
+        self._source = Source(primed)
+        self._pieces: list[Piece] = []
+        self._call = 0
+        self._blank: str | None = ""  # white space in front of what may be content; None: content has begun
+        self._reading: Iterator[None] = self._turn()
+
+    def feed(self, text: str) -> list[Piece]:
+        """More of the model's text: what is certain now."""
+        self._source.add(text)
+        return self._step()
+
+    def close(self, cut: bool = False) -> list[Piece]:
+        """The text is over: the rest. `cut`: at the length limit, not by the model. Call it once."""
+        self._source.ended = True
+        self._source.cut = cut
+        return self._step()
+
+    def _step(self) -> list[Piece]:
+        next(self._reading, None)
+        pieces, self._pieces = self._pieces, []
+        return merged(pieces)
+
+    def _content(self, text: str) -> None:
+        if self._blank is not None:
+            text = self._blank + text
+            self._blank = None if text.strip() else text
+        if self._blank is None:
+            self._pieces.append(ContentPiece(text))
+
+    def _turn(self) -> Reading[None]:
+        while (kind := (yield from self._marker())) not in (None, END):
+            if kind == REASONING:
+                yield from self._thinking()
+            if kind != CALL or (yield from self._called()):
+                self._blank = ""
+        if self._blank and not self._call:
+            self._pieces.append(ContentPiece(self._blank))
+
+    def _marker(self) -> Reading[str | None]:
+        """Read content up to a marker and behind it: what it marks; None at the end."""
+        if self._blank is not None:
+            for text, kind in self._markers.opening:
+                if (yield from self._source.accept(text)):
+                    return kind
+            if self._markers.bare and (yield from self._at_object()):
+                return CALL
+        which = yield from self._source.until(self._markers.texts, self._content, self._syntax.end)
+        return None if which is None else self._markers.kinds[which]
+
+    def _at_object(self) -> Reading[bool]:
+        """Whether a JSON object stands here, behind white space, which then is read."""
+        self._source.matched = ""
+        space = 0
+        while (character := (yield from self._source.peek(space))).isspace():
+            space += 1
+        if character != "{":
+            return False
+        self._blank = (self._blank or "") + self._source.take(space)
+        return True
+
+    def _thinking(self) -> Reading[None]:
+        closes = self._markers.closes
+        yield from self._source.until(closes, lambda text: self._pieces.append(ReasoningPiece(text)))
+
+    def _called(self) -> Reading[bool]:
+        """Read the calls behind a marker. False where there is none: then the marker is content."""
+        calls, source = self._syntax.calls, self._source
+        if calls is None:
+            return False
+        marker = source.matched
+        head = yield from self._head(calls)
+        if head is None:
+            if marker and source.cut and not (yield from source.peek()):
+                return True
+            source.back()
+            self._content(marker or source.take(1))
+            return False
+        while head is not None:
+            source.unpin()
+            yield from self._arguments(calls, head)
+            source.pin()
+            head = (yield from self._head(calls)) if (yield from next_call(source, calls)) else None
+            if head is None:
+                source.back()
+        yield from source.accept(calls.close)
+        return True
+
+    def _head(self, calls: Calls) -> Reading[Head | None]:
+        if self._source.pinned is None:
+            self._source.pin()
+        head = yield from read_head(self._source, calls)
+        known = head is not None and (not self._tools or head.name in self._tools)
+        return head if known or not self._markers.bare else None
+
+    def _arguments(self, calls: Calls, head: Head) -> Reading[None]:
+        call, self._call = self._call, self._call + 1
+        self._pieces.append(CallPiece(call, head.name, head.id))
+
+        def out(text: str) -> None:
+            self._pieces.append(ArgumentsPiece(call, text))
+
+        if head.arguments is not None:
+            out(head.arguments)
+            complete = True
+        else:
+            tool = self._tools.get(head.name)
+            complete = yield from read_arguments(self._source, calls, tool.parameters if tool else {}, out)
+        self._pieces.append(CallEndPiece(call, complete))
+        if complete:
+            yield from read_tail(self._source, calls)
