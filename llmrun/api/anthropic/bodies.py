@@ -12,14 +12,11 @@ from pydantic import Field, model_validator
 
 from llmrun.api.anthropic.blocks import CACHED, CacheControl, Texts
 from llmrun.api.anthropic.output import OutputConfig, OutputFormatBody, ThinkingConfig
-from llmrun.api.anthropic.tools import MAX_TOOLS, ToolBody, ToolChoiceBody, check
+from llmrun.api.anthropic.tools import ToolBody, ToolChoiceBody
 from llmrun.api.anthropic.turns import MessageBody, check_results
+from llmrun.api.bounds import INT32, MAX_MESSAGES, MAX_TOOLS, StopList
 from llmrun.api.schema import Body, Ignored, Refused, wrong
 from llmrun.types import OutputFormat, Thinking
-
-INT32 = 2**31 - 1
-MAX_STOPS = 64
-MAX_MESSAGES = 10_000  # checking one costs tens of microseconds, in which nobody else is heard
 
 HERE = Ignored("there is one machine and one speed")
 
@@ -74,15 +71,22 @@ class Conversation(Body):
             return Thinking(effort=effort) if effort else None
         return self.thinking.thinking(effort)
 
+    @property
+    def format_field(self) -> str:
+        """Where the format of the answer stands, if anywhere."""
+        return "output_format" if self.output_format else "output_config.format"
+
     def answer_format(self) -> OutputFormat | None:
         """What the answer must look like; None: free text."""
-        if self.output_config and self.output_config.format:
-            return self.output_config.format.output_format("output_config.format.schema")
-        return self.output_format.output_format("output_format.schema") if self.output_format else None
+        wanted = self.output_format or (self.output_config and self.output_config.format)
+        return wanted.output_format(f"{self.format_field}.schema") if wanted else None
 
     @model_validator(mode="after")
     def _rules_between_fields(self) -> Conversation:
-        check(self.tools or [], self.tool_choice)
+        if self.tool_choice and not self.tools:
+            raise wrong("is only allowed with tools", "tool_choice")
+        if self.output_format and self.output_config and self.output_config.format:
+            raise wrong("is not allowed beside output_config.format", "output_format")
         check_results(self.messages)
         return self
 
@@ -95,10 +99,9 @@ class MessagesBody(Conversation):
     max_tokens: Annotated[
         int, Field(ge=0, le=INT32, description="thinking counts; 0 computes the prompt and writes nothing")
     ]
-    stop_sequences: Annotated[
-        list[Annotated[str, Field(min_length=1)]] | None,
-        Field(max_length=MAX_STOPS, description="texts that end the answer, none empty"),
-    ] = None
+    stop_sequences: Annotated[StopList | None, Field(description="texts that end the answer, none empty")] = (
+        None
+    )
     stream: Annotated[bool | None, Field(description="server-sent events")] = None
     temperature: Annotated[
         float | None,

@@ -3,24 +3,30 @@
 from __future__ import annotations
 
 from llmrun.api.anthropic.bodies import Conversation, CountBody, MessagesBody
+from llmrun.api.anthropic.tools import tools_of
 from llmrun.api.anthropic.turns import system_text, to_messages
 from llmrun.api.continuing import continuing
-from llmrun.types import GenerateRequest, Options, TokenizeRequest, ToolChoice
+from llmrun.api.toolbox import Choice, toolbox
+from llmrun.types import GenerateRequest, Options, TokenizeRequest
 
 
 def to_request(body: Conversation, request_id: str) -> GenerateRequest:
-    """The request that the body asks for. LlmrunError where its last message cannot be gone on from."""
+    """The request that the body asks for. LlmrunError where its messages or tools do not fit together."""
+    parallel = not (body.tool_choice and body.tool_choice.disable_parallel_tool_use)
+    choice = body.tool_choice.choice() if body.tool_choice else Choice()
+    tools, tool_choice = toolbox(tools_of(body.tools), choice, parallel)
     request = GenerateRequest(
         id=request_id,
         model=body.model,
         messages=to_messages(body.messages, system_text(body.system)),
         options=_options(body) if isinstance(body, MessagesBody) else Options(),
-        tools=tuple(tool.tool() for tool in body.tools or ()),
-        tool_choice=body.tool_choice.choice() if body.tool_choice else ToolChoice(),
+        tools=tools,
+        tool_choice=tool_choice,
         thinking=body.said_of_thinking,
         output_format=body.answer_format(),
     )
-    return continuing(request)
+    last = f"messages.{len(body.messages) - 1}"
+    return continuing(request, last=last, format_field=body.format_field)
 
 
 def to_count(body: CountBody, request_id: str) -> TokenizeRequest:

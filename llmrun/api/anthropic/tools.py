@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Field, model_validator
@@ -9,9 +10,8 @@ from pydantic import BeforeValidator, Field, model_validator
 from llmrun.api.anthropic.blocks import CACHED, CacheControl
 from llmrun.api.plain import ObjectSchema, PlainObject
 from llmrun.api.schema import Body, Ignored, Refused, unsupported, wrong
-from llmrun.types import Tool, ToolChoice
-
-MAX_TOOLS = 512
+from llmrun.api.toolbox import Choice
+from llmrun.types import Tool
 
 
 def _custom(value: object) -> object:
@@ -64,25 +64,13 @@ class ToolChoiceBody(Body):
             raise wrong("is wanted with type tool, and only there", "name")
         return self
 
-    def choice(self) -> ToolChoice:
-        modes: dict[str, Literal["auto", "none", "required"]] = {"auto": "auto", "none": "none"}
-        return ToolChoice(
-            mode=modes.get(self.type, "required"),
-            name=self.name,
-            parallel=not self.disable_parallel_tool_use,
-        )
+    def choice(self) -> Choice:
+        """The same without its shape."""
+        if self.name is not None:
+            return Choice("required", (("name", self.name),), one=True)
+        return Choice("required" if self.type == "any" else "none" if self.type == "none" else "auto")
 
 
-def check(tools: list[ToolBody], choice: ToolChoiceBody | None) -> None:
-    """Raise the error of a name that two tools have, or of a choice among what is not there."""
-    names: set[str] = set()
-    for number, tool in enumerate(tools):
-        if tool.name in names:
-            raise wrong(f"is {tool.name!r}, as another tool's is", f"tools.{number}.name")
-        names.add(tool.name)
-    if choice is None:
-        return
-    if not tools:
-        raise wrong("is only allowed with tools", "tool_choice")
-    if choice.name is not None and choice.name not in names:
-        raise wrong(f"is {choice.name!r}, which is not among the tools", "tool_choice.name")
+def tools_of(body: Sequence[ToolBody] | None) -> list[tuple[str, Tool]]:
+    """The tools, each with the field that names it."""
+    return [(f"tools.{number}.name", tool.tool()) for number, tool in enumerate(body or ())]

@@ -10,13 +10,13 @@ from typing import Annotated
 
 from pydantic import BeforeValidator, Field, model_validator
 
+from llmrun.api.bounds import INT32, Stops
 from llmrun.api.llamacpp.logit_bias import LogitBias
-from llmrun.api.llamacpp.prompts import INT32, Prompts
+from llmrun.api.llamacpp.prompts import Prompts
 from llmrun.api.options import LlamaSampling, options_of, within
 from llmrun.api.schema import Body, Ignored, Refused, wrong
 from llmrun.types import Options
 
-MAX_STOPS = 64
 MAX_CHOICES = 128
 MAX_SNIPPETS = 1024
 _DRAFTS = Ignored("drafts change no answer, and are made where they pay")
@@ -26,10 +26,6 @@ _CELLS = Ignored("answers get their cells by themselves")
 def _seed(value: object) -> object:
     """LLAMA_DEFAULT_SEED, which clients send back as they read it, is no seed."""
     return -1 if value == 2**32 - 1 else value
-
-
-def _listed(value: object) -> object:
-    return [value] if isinstance(value, str) else value
 
 
 class Adapter(Body):
@@ -70,11 +66,7 @@ class Completing(OfModel, LlamaSampling):
     max_tokens: Annotated[int | None, Field(ge=-1, le=INT32, description="the same as `n_predict`")] = None
     n_cmpl: Annotated[int | None, Field(ge=1, le=MAX_CHOICES, description="answers to one prompt")] = None
     n: Annotated[int | None, Field(ge=1, le=MAX_CHOICES, description="the same as `n_cmpl`")] = None
-    stop: Annotated[
-        list[Annotated[str, Field(min_length=1)]] | None,
-        Field(max_length=MAX_STOPS, description="a string or a list of them, none empty"),
-        BeforeValidator(_listed),
-    ] = None
+    stop: Annotated[Stops | None, Field(description="a string or a list of them, none empty")] = None
     logit_bias: Annotated[
         LogitBias | None,
         Field(description="`[[token, bias], …]` or an object; a token is an id or text; false rules it out"),

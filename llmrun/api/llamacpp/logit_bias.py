@@ -10,9 +10,9 @@ from typing import Annotated
 
 from pydantic import PlainValidator, WithJsonSchema
 
+from llmrun.api.bounds import INT32
 from llmrun.api.schema import wrong
 
-INT32 = 2**31 - 1
 MAX_TEXTS = 64  # each is looked up in the model's vocabulary
 
 Bias = tuple[int | str, float]

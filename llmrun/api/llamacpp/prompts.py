@@ -10,9 +10,9 @@ from typing import Annotated
 
 from pydantic import PlainValidator, WithJsonSchema
 
+from llmrun.api.bounds import INT32
 from llmrun.api.schema import unsupported, wrong
 
-INT32 = 2**31 - 1
 MAX_PROMPTS = 2048
 
 Prompt = str | tuple[int | str, ...]

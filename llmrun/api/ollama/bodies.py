@@ -11,8 +11,9 @@ from typing import Annotated, get_args
 
 from pydantic import BeforeValidator, Field, PlainValidator, WithJsonSchema, model_validator
 
-from llmrun.api.ollama.messages import OllamaMessage, OllamaTool, check_names
-from llmrun.api.ollama.options import INT32, ModelOptions
+from llmrun.api.bounds import INT32, MAX_MESSAGES, MAX_TOOLS
+from llmrun.api.ollama.messages import OllamaMessage, OllamaTool
+from llmrun.api.ollama.options import ModelOptions
 from llmrun.api.schema import Body, Refused, wrong
 from llmrun.config import parse_duration
 from llmrun.store.go_template import Untranslatable, looks_go, to_jinja
@@ -22,8 +23,6 @@ TokenId = Annotated[int, Field(ge=0, le=INT32)]
 
 LONGEST_KEEP = 2**31
 """Seconds; what is asked to stay longer stays for ever."""
-MAX_MESSAGES = 10_000
-MAX_TOOLS = 512
 MAX_TEMPLATE = 2**18
 """Characters; the largest chat templates have near 30,000."""
 
@@ -188,8 +187,3 @@ class OllamaChatBody(Sampling):
     tools: Annotated[
         list[OllamaTool] | None, Field(max_length=MAX_TOOLS, description="what the model may call")
     ] = None
-
-    @model_validator(mode="after")
-    def _tools_have_names_of_their_own(self) -> OllamaChatBody:
-        check_names(self.tools or ())
-        return self

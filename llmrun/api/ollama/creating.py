@@ -6,8 +6,8 @@ from pathlib import Path
 
 import msgspec
 
+from llmrun.api.bounds import INT32
 from llmrun.api.ollama.model_bodies import CreateBody
-from llmrun.api.ollama.options import INT32
 from llmrun.store import Modelfile, parse_modelfile, parse_reference
 from llmrun.store.reference import FileRef, Reference
 from llmrun.types import Message, Options

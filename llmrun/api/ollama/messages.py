@@ -92,10 +92,6 @@ class OllamaTool(Body):
         )
 
 
-def check_names(tools: Sequence[OllamaTool]) -> None:
-    """Raise the error of a name that two tools have."""
-    names: set[str] = set()
-    for number, tool in enumerate(tools):
-        if tool.function.name in names:
-            raise wrong(f"is {tool.function.name!r}, as another tool's is", f"tools.{number}.function.name")
-        names.add(tool.function.name)
+def tools_of(body: Sequence[OllamaTool] | None) -> list[tuple[str, Tool]]:
+    """The tools, each with the field that names it."""
+    return [(f"tools.{number}.function.name", tool.tool()) for number, tool in enumerate(body or ())]

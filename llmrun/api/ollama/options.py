@@ -10,12 +10,11 @@ from typing import Annotated
 
 from pydantic import BeforeValidator, Field
 
+from llmrun.api.bounds import INT32, Stops
 from llmrun.api.options import options_of, within
 from llmrun.api.schema import Body, Ignored, Refused
 from llmrun.types import Options
 
-INT32 = 2**31 - 1
-MAX_STOPS = 64
 _AT_START = "the daemon decides it for every model: "
 
 
@@ -24,14 +23,7 @@ def _whole(value: object) -> object:
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
-def _listed(value: object) -> object:
-    return [value] if isinstance(value, str) else value
-
-
 Whole = BeforeValidator(_whole)
-Stops = Annotated[
-    list[Annotated[str, Field(min_length=1)]], Field(max_length=MAX_STOPS), BeforeValidator(_listed)
-]
 
 
 class ModelOptions(Body):

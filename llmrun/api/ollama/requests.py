@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 from llmrun.api.continuing import continuing
 from llmrun.api.ollama.bodies import GenerateBody, OllamaChatBody, Sampling
+from llmrun.api.ollama.messages import tools_of
+from llmrun.api.toolbox import Choice, toolbox
 from llmrun.types import GenerateRequest, Message
 
 if TYPE_CHECKING:
@@ -38,19 +40,21 @@ def generate_request(body: GenerateBody, request_id: str, model: StoredModel) ->
 
 def chat_request(body: OllamaChatBody, request_id: str, name: str) -> GenerateRequest:
     """The next turn of the conversation, or the rest of its last one where that is the assistant's.
-    LlmrunError where that cannot be gone on from."""
+    LlmrunError where its messages or tools do not fit together."""
+    messages = tuple(message.message() for message in body.messages or ())
+    tools, _ = toolbox(tools_of(body.tools), Choice(), None)
     request = GenerateRequest(
         id=request_id,
         model=name,
-        messages=tuple(message.message() for message in body.messages or ()),
+        messages=messages,
         options=body.sampling(),
         logprobs=body.wants_logprobs,
         output_format=body.format,
-        tools=tuple(tool.tool() for tool in body.tools or ()),
+        tools=tools,
         thinking=body.think,
         keep_alive=body.keep_alive,
     )
-    return continuing(request)
+    return continuing(request, last=f"messages.{len(messages) - 1}", format_field="format")
 
 
 def load_request(body: Sampling, request_id: str, name: str) -> GenerateRequest:

@@ -10,16 +10,15 @@ from typing import Annotated
 
 from pydantic import Field, PlainValidator, WithJsonSchema, model_validator
 
+from llmrun.api.bounds import INT32, MAX_MESSAGES, MAX_TOOLS
 from llmrun.api.openai.messages import ChatMessage
-from llmrun.api.openai.sampling import INT32, Sampling
+from llmrun.api.openai.sampling import Sampling
 from llmrun.api.openai.thinking import Effort
-from llmrun.api.openai.toolbox import MAX_TOOLS
 from llmrun.api.openai.tools import ToolBody, ToolChoiceField
 from llmrun.api.plain import PlainObject
 from llmrun.api.schema import Ignored, Refused, unsupported, wrong
 
 MAX_PROMPTS = 2048
-MAX_MESSAGES = 10_000  # checking one costs tens of microseconds
 
 
 class ChatBody(Sampling):

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+from llmrun.api.continuing import continuing
 from llmrun.api.gathered import Gathered, OfAnswer
 from llmrun.api.oneline import Json
-from llmrun.api.openai.begun import continues
 from llmrun.api.openai.bodies import ChatBody
 from llmrun.api.openai.logprobs import chat_logprobs
 from llmrun.api.openai.messages import conversation
 from llmrun.api.openai.reply import ChunkStream, Head, Tally
 from llmrun.api.openai.thinking import thinking
-from llmrun.api.openai.toolbox import Choice, toolbox
 from llmrun.api.openai.tools import tools_of
+from llmrun.api.toolbox import Choice, toolbox
 from llmrun.types import (
     CallArguments,
     CallStarted,
@@ -28,12 +28,10 @@ from llmrun.types import (
 def to_request(body: ChatBody, request_id: str) -> GenerateRequest:
     """The one request that the body asks for. LlmrunError where its messages or tools do not fit together."""
     messages = conversation(body.messages)
-    last = f"messages.{len(messages) - 1}"
-    begun = continues(messages, body.output_format(), last=last, format_field="response_format")
     choice = body.tool_choice.choice() if body.tool_choice else Choice()
     tools, tool_choice = toolbox(tools_of(body.tools), choice, body.parallel_tool_calls)
     new, old = body.max_completion_tokens, body.max_tokens
-    return GenerateRequest(
+    request = GenerateRequest(
         id=request_id,
         model=body.model,
         messages=messages,
@@ -46,8 +44,8 @@ def to_request(body: ChatBody, request_id: str) -> GenerateRequest:
         tools=tools,
         tool_choice=tool_choice,
         thinking=thinking(body.reasoning_effort),
-        continues=begun,
     )
+    return continuing(request, last=f"messages.{len(messages) - 1}", format_field="response_format")
 
 
 class ChatReply:

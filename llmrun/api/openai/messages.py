@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Field, model_validator
 
-from llmrun.api.openai.toolbox import MAX_TOOLS
+from llmrun.api.bounds import MAX_TOOLS
 from llmrun.api.plain import ObjectText
 from llmrun.api.schema import Body, Ignored, Refused, unsupported, wrong
 from llmrun.errors import INVALID_REQUEST, LlmrunError

@@ -9,18 +9,13 @@ from typing import Annotated
 
 from pydantic import BeforeValidator, Field, model_validator
 
+from llmrun.api.bounds import INT32, Stops
 from llmrun.api.openai.response_format import ResponseFormat
 from llmrun.api.options import LlamaSampling, options_of, within
 from llmrun.api.schema import Body, Ignored, Refused, wrong
 from llmrun.types import Options, OutputFormat
 
-INT32 = 2**31 - 1
 MAX_CHOICES = 128
-MAX_STOPS = 64
-
-
-def _listed(value: object) -> object:
-    return [value] if isinstance(value, str) else value
 
 
 def _token_key(text: str) -> int:
@@ -29,11 +24,6 @@ def _token_key(text: str) -> int:
     return int(text)
 
 
-Stops = Annotated[
-    list[Annotated[str, Field(min_length=1)]],
-    Field(max_length=MAX_STOPS),
-    BeforeValidator(_listed),
-]
 LogitBias = dict[
     Annotated[int, BeforeValidator(_token_key)],
     Annotated[float, Field(ge=-100, le=100)],

@@ -1,36 +1,15 @@
-"""What both shapes of tools come to: the tools that the model sees, and whether it may or must call one.
-
-Chat completions put a function's fields into an object of their own, Responses do not; the rules are one.
-"""
+"""How OpenAI spells the names of tools, and the choice among them."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Annotated, Literal, get_args
+from typing import Annotated, get_args
 
 from pydantic import Field
 
 from llmrun.api.schema import wrong
-from llmrun.errors import INVALID_REQUEST, LlmrunError
-from llmrun.types import Tool, ToolChoice
+from llmrun.api.toolbox import Mode
 
-MAX_TOOLS = 512
 FunctionName = Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]{1,64}$")]
-Mode = Literal["auto", "none", "required"]
-
-
-@dataclass(frozen=True)
-class Choice:
-    """A checked `tool_choice`.
-
-    named  the tools it names, each behind the field below `tool_choice` that does; the model sees no others
-    one    what is named is the one tool to call, and the model sees all
-    """
-
-    mode: Mode = "auto"
-    named: tuple[tuple[str, str], ...] = ()
-    one: bool = False
 
 
 def spelt_out(value: object) -> object:
@@ -40,30 +19,3 @@ def spelt_out(value: object) -> object:
     if value not in get_args(Mode):
         raise wrong(f"should be 'auto', 'none', 'required' or an object, not {value[:24]!r}")
     return {"type": value}
-
-
-def toolbox(
-    tools: Sequence[tuple[str, Tool]], choice: Choice, parallel: bool | None
-) -> tuple[tuple[Tool, ...], ToolChoice]:
-    """The tools that the model sees, and its choice; `tools`: each behind the field that names it.
-
-    INVALID_REQUEST where two have one name, or where the choice asks for what is not among them.
-    """
-    known: dict[str, str] = {}
-    for field, tool in tools:
-        if tool.name in known:
-            raise _wrong(field, f"is {tool.name!r}, as is {known[tool.name]}")
-        known[tool.name] = field
-    for field, named in choice.named:
-        if named not in known:
-            raise _wrong(f"tool_choice.{field}", f"is {named!r}, which is not among the tools")
-    if choice.mode == "required" and not known:
-        raise _wrong("tool_choice", "asks for a call, but there are no tools")
-    names = {name for _, name in choice.named}
-    seen = tuple(tool for _, tool in tools if choice.one or not names or tool.name in names)
-    name = choice.named[0][1] if choice.one else None
-    return seen, ToolChoice(mode=choice.mode, name=name, parallel=parallel is not False)
-
-
-def _wrong(field: str, message: str) -> LlmrunError:
-    return LlmrunError(INVALID_REQUEST, f"{field} {message}", field=field)

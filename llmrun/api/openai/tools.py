@@ -7,9 +7,11 @@ from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Field, model_validator
 
-from llmrun.api.openai.toolbox import MAX_TOOLS, Choice, FunctionName, spelt_out
+from llmrun.api.bounds import MAX_TOOLS
+from llmrun.api.openai.toolbox import FunctionName, spelt_out
 from llmrun.api.plain import ObjectSchema
 from llmrun.api.schema import Body, Refused, wrong
+from llmrun.api.toolbox import Choice
 from llmrun.types import Tool
 
 

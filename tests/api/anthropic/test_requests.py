@@ -2,8 +2,11 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from llmrun.api.anthropic.bodies import CountBody, MessagesBody
 from llmrun.api.anthropic.requests import to_count, to_request
+from llmrun.errors import INVALID_REQUEST, UNSUPPORTED_FIELD, LlmrunError
 from llmrun.types import (
     GenerateRequest,
     Message,
@@ -16,6 +19,9 @@ from llmrun.types import (
 )
 
 HI: dict[str, Any] = {"role": "user", "content": "Hi"}
+
+
+LOOK: dict[str, Any] = {"name": "look", "input_schema": {"type": "object"}}
 
 
 def asked(*messages: Any, **fields: Any) -> GenerateRequest:
@@ -78,8 +84,31 @@ def test_to_request_choices_of_tools() -> None:
     assert modes == [ToolChoice(), ToolChoice(mode="required"), ToolChoice(mode="none")]
 
 
+@pytest.mark.parametrize(
+    ("fields", "field"),
+    [
+        ({"tools": [LOOK, LOOK]}, "tools.1.name"),
+        ({"tools": [LOOK], "tool_choice": {"type": "tool", "name": "x"}}, "tool_choice.name"),
+    ],
+)
+def test_to_request_tools_that_do_not_fit_together_are_named(fields: Any, field: str) -> None:
+    with pytest.raises(LlmrunError) as caught:
+        asked(**fields)
+    assert (caught.value.kind, caught.value.field) == (INVALID_REQUEST, field)
+
+
+@pytest.mark.parametrize("name", ["output_format", "output_config"])
+def test_to_request_format_for_a_begun_answer_is_refused(name: str) -> None:
+    wanted: Any = {"type": "json_schema", "schema": {"type": "object"}}
+    fields: dict[str, Any] = {name: wanted if name == "output_format" else {"format": wanted}}
+    with pytest.raises(LlmrunError) as caught:
+        asked(HI, {"role": "assistant", "content": "{"}, **fields)
+    assert caught.value.kind is UNSUPPORTED_FIELD
+    assert str(caught.value.field).startswith(name)
+
+
 def test_to_request_examples_of_input_are_in_the_schema() -> None:
-    tool = {"name": "look", "input_schema": {"type": "object"}, "input_examples": [{"at": "sea"}]}
+    tool = {**LOOK, "input_examples": [{"at": "sea"}]}
     assert asked(tools=[tool]).tools[0].parameters == {"type": "object", "examples": [{"at": "sea"}]}
 
 

@@ -7,6 +7,7 @@ import pytest
 
 from llmrun.api.ollama.bodies import GenerateBody, OllamaChatBody
 from llmrun.api.ollama.requests import chat_request, generate_request, load_request
+from llmrun.errors import INVALID_REQUEST, LlmrunError
 from llmrun.types import GenerateRequest, Message, Options, OutputFormat, Thinking, Tool, ToolCall
 from tests.api.openai.test_models import stored
 
@@ -126,6 +127,13 @@ def test_chat_tools_calls_and_results_reach_the_request() -> None:
         tools=(Tool(name="look", description="Looks.", parameters=schema), Tool(name="wait", strict=True)),
         thinking=Thinking(enabled=True, effort="low"),
     )
+
+
+def test_chat_two_tools_of_one_name_are_an_error() -> None:
+    tool = {"function": {"name": "look"}}
+    with pytest.raises(LlmrunError) as caught:
+        chat({"role": "user", "content": "Hi"}, tools=[tool, tool])
+    assert (caught.value.kind, caught.value.field) == (INVALID_REQUEST, "tools.1.function.name")
 
 
 def test_chat_last_message_of_the_assistants_is_gone_on_from() -> None:

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from openai.types.chat.completion_create_params import CompletionCreateParamsBase as ChatParams
 from openai.types.completion_create_params import CompletionCreateParamsBase as CompletionParams
 
+from llmrun.api.bounds import INT32
 from llmrun.api.openai.bodies import ChatBody, CompletionBody
-from llmrun.api.openai.sampling import INT32
 from llmrun.api.schema import Body
 from llmrun.errors import INVALID_REQUEST, UNSUPPORTED_FIELD, LlmrunError
 

@@ -6,14 +6,16 @@ from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Field, model_validator
 
+from llmrun.api.bounds import INT32, MAX_TOOLS
 from llmrun.api.openai.response_format import JsonSchema
 from llmrun.api.openai.responses.items import Item, listed
-from llmrun.api.openai.sampling import INT32, Generation
+from llmrun.api.openai.sampling import Generation
 from llmrun.api.openai.thinking import Effort
-from llmrun.api.openai.toolbox import MAX_TOOLS, Choice, FunctionName, spelt_out
+from llmrun.api.openai.toolbox import FunctionName, spelt_out
 from llmrun.api.openai.tools import Function
 from llmrun.api.schema import Body, Ignored, Refused, unsupported, wrong
 from llmrun.api.tagged import tagged
+from llmrun.api.toolbox import Choice
 from llmrun.types import OutputFormat
 
 MAX_ITEMS = 10_000  # checking one costs tens of microseconds

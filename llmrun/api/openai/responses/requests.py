@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from llmrun.api.openai.begun import continues
+from llmrun.api.continuing import continuing
 from llmrun.api.openai.responses.bodies import ResponsesBody
 from llmrun.api.openai.responses.items import turns
 from llmrun.api.openai.thinking import thinking
-from llmrun.api.openai.toolbox import Choice, toolbox
 from llmrun.api.options import options_of
+from llmrun.api.toolbox import Choice, toolbox
 from llmrun.types import GenerateRequest, Message
 
 
@@ -20,13 +20,12 @@ def conversation(body: ResponsesBody, earlier: Sequence[Message]) -> tuple[Messa
 
 def to_request(body: ResponsesBody, messages: tuple[Message, ...], request_id: str) -> GenerateRequest:
     """The request for the next turn of `messages`. LlmrunError where these or the tools do not fit."""
-    begun = continues(messages, body.output_format(), last="input", format_field="text.format")
     choice = body.tool_choice.choice() if body.tool_choice else Choice()
     named = [(f"tools.{number}.name", tool.tool()) for number, tool in enumerate(body.tools or ())]
     tools, tool_choice = toolbox(named, choice, body.parallel_tool_calls)
     if body.instructions:
         messages = (Message(role="system", content=body.instructions), *messages)
-    return GenerateRequest(
+    request = GenerateRequest(
         id=request_id,
         model=body.model,
         messages=messages,
@@ -36,5 +35,5 @@ def to_request(body: ResponsesBody, messages: tuple[Message, ...], request_id: s
         tools=tools,
         tool_choice=tool_choice,
         thinking=thinking(body.reasoning.effort if body.reasoning else None),
-        continues=begun,
     )
+    return continuing(request, last="input", format_field="text.format")
