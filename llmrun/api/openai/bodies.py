@@ -12,7 +12,7 @@ from pydantic import Field, PlainValidator, WithJsonSchema, model_validator
 
 from llmrun.api.bounds import INT32, MAX_MESSAGES, MAX_TOOLS
 from llmrun.api.openai.messages import ChatMessage
-from llmrun.api.openai.sampling import Sampling
+from llmrun.api.openai.sampling import MAX_CHOICES, Sampling
 from llmrun.api.openai.thinking import Effort
 from llmrun.api.openai.tools import ToolBody, ToolChoiceField
 from llmrun.api.plain import PlainObject
@@ -126,18 +126,40 @@ class CompletionBody(Sampling):
     max_tokens: Annotated[
         int | None,
         Field(
-            ge=1,
+            ge=0,
             le=INT32,
-            description="default: until the model ends or the context is full (OpenAI's default: 16)",
+            description="default: until the model ends or the context is full (OpenAI's default: 16);"
+            " 0 computes the prompt and writes nothing",
         ),
     ] = None
     logprobs: Annotated[int | None, Field(ge=0, le=5, description="how many alternatives, 0 to 5")] = None
     echo: Annotated[bool | None, Field(description="the prompt in front; not with `logprobs` yet")] = None
-    suffix: Annotated[object, Refused("text that fits before a suffix", unless=("",))] = None
-    best_of: Annotated[object, Refused("the best of several answers", unless=(1,))] = None
+    suffix: Annotated[
+        str | None, Field(description="text that the answer fits before, with models that can fill in")
+    ] = None
+    best_of: Annotated[
+        int | None,
+        Field(
+            ge=1,
+            le=MAX_CHOICES,
+            description="answers to make, of which the `n` of the highest mean log probability are shown;"
+            " not with `stream`",
+        ),
+    ] = None
+
+    @property
+    def tries(self) -> int:
+        """Answers to make for each prompt."""
+        return self.best_of or self.n or 1
 
     @model_validator(mode="after")
-    def _echo_without_logprobs(self) -> CompletionBody:
+    def _rules_between_fields(self) -> CompletionBody:
         if self.echo and self.logprobs is not None:
             raise unsupported("the prompt's log probabilities (with logprobs)", "echo")
+        if self.best_of is not None and self.best_of < (self.n or 1):
+            raise wrong(f"is {self.best_of}, but n is {self.n}: no fewer can be made", "best_of")
+        if self.tries > (self.n or 1) and self.stream:
+            raise wrong("is only allowed without stream: the best is known at the end", "best_of")
+        if self.suffix and not all(isinstance(prompt, str) for prompt in self.prompt):
+            raise wrong("is only allowed with prompts that are text", "suffix")
         return self

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import math
+
+from llmrun.api.gathered import Gathered, OfAnswer
 from llmrun.api.oneline import Json
 from llmrun.api.openai.bodies import CompletionBody
 from llmrun.api.openai.logprobs import LegacyLogprobs
 from llmrun.api.openai.reply import ChunkStream, Head, Tally
-from llmrun.types import Event, Finished, GenerateRequest, Stopped, Text, TokenLogprob
+from llmrun.types import Event, Finished, GenerateRequest, Stopped, Text
 
 
 def to_requests(body: CompletionBody, request_id: str) -> list[GenerateRequest]:
     """One request for each prompt, in order."""
     one = len(body.prompt) == 1
+    chooses = body.tries > (body.n or 1)
     return [
         GenerateRequest(
             id=request_id if one else f"{request_id}-{number}",
@@ -19,10 +23,11 @@ def to_requests(body: CompletionBody, request_id: str) -> list[GenerateRequest]:
             prompt=prompt,
             options=body.options(body.max_tokens),
             logit_bias=body.logit_bias or {},
-            n=body.n or 1,
-            logprobs=body.logprobs,
+            n=body.tries,
+            logprobs=0 if chooses and body.logprobs is None else body.logprobs,
             echo=bool(body.echo),
             output_format=body.output_format(),
+            suffix=body.suffix or None,
         )
         for number, prompt in enumerate(body.prompt)
     ]
@@ -35,34 +40,43 @@ class CompletionReply:
         self._head = head.fields("text_completion")
         self._n = body.n or 1
         self._wants_logprobs = body.logprobs is not None
-        count = self._n * len(body.prompt)
-        self._text: list[list[str]] = [[] for _ in range(count)]
-        self._logprobs: list[list[TokenLogprob]] = [[] for _ in range(count)]
-        self._reasons = [""] * count
+        self._answers = [[Gathered() for _ in range(body.tries)] for _ in body.prompt]
         self._tally = Tally()
 
     def add(self, request: int, event: Event) -> None:
-        if isinstance(event, Text):
-            choice = request * self._n + event.index
-            self._text[choice].append(event.text)
-            self._logprobs[choice].extend(event.logprobs)
-        elif isinstance(event, Stopped):
-            self._reasons[request * self._n + event.index] = event.reason
+        if isinstance(event, OfAnswer):
+            self._answers[request][event.index].add(event)
         elif isinstance(event, Finished):
             self._tally.add(event)
 
     def body(self) -> Json:
+        shown = [answer for answers in self._answers for answer in best(answers, self._n)]
         choices = [
             _choice(
                 index,
-                "".join(self._text[index]),
-                LegacyLogprobs().take(self._logprobs[index]) if self._wants_logprobs else None,
-                self._reasons[index],
+                answer.text,
+                LegacyLogprobs().take(answer.logprobs) if self._wants_logprobs else None,
+                answer.reason,
             )
-            for index in range(len(self._text))
+            for index, answer in enumerate(shown)
         ]
         usage, timings = self._tally.usage(), self._tally.timings()
         return {**self._head, "choices": choices, "usage": usage, "timings": timings}
+
+
+def best(answers: list[Gathered], count: int) -> list[Gathered]:
+    """The `count` answers of the highest mean log probability, in that order; all of them as they are.
+
+    An answer without a token has none, and comes last.
+    """
+    if count == len(answers):
+        return answers
+
+    def mean(answer: Gathered) -> float:
+        numbers = [token.logprob for token in answer.logprobs]
+        return sum(numbers) / len(numbers) if numbers else -math.inf
+
+    return sorted(answers, key=mean, reverse=True)[:count]
 
 
 class CompletionStream:

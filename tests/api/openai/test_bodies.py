@@ -221,12 +221,32 @@ def test_completion_body_wrong_prompt_names_the_place(prompt: object, field: str
 
 @pytest.mark.parametrize(
     ("fields", "field"),
-    [({"suffix": "x"}, "suffix"), ({"best_of": 2}, "best_of"), ({"echo": True, "logprobs": 0}, "echo")],
+    [({"echo": True, "logprobs": 0}, "echo")],
 )
 def test_completion_body_known_field_not_built_is_refused(fields: dict[str, Any], field: str) -> None:
     error = refusal(CompletionBody, completion(**fields))
     assert error.kind is UNSUPPORTED_FIELD
     assert error.field == field
+
+
+@pytest.mark.parametrize(
+    ("fields", "field", "words"),
+    [
+        ({"best_of": 0}, "best_of", "greater than or equal to 1"),
+        ({"best_of": 2, "n": 3}, "best_of", "is 2, but n is 3"),
+        ({"best_of": 2, "stream": True}, "best_of", "only allowed without stream"),
+        ({"suffix": "x", "prompt": ["a", [1]]}, "suffix", "only allowed with prompts that are text"),
+        ({"max_tokens": -1}, "max_tokens", "greater than or equal to 0"),
+    ],
+)
+def test_completion_body_wrong_value_names_the_field(fields: dict[str, Any], field: str, words: str) -> None:
+    error = refusal(CompletionBody, completion(**fields))
+    assert (error.kind, error.field) == (INVALID_REQUEST, field)
+    assert words in error.message
+
+
+def test_completion_body_one_answer_of_one_may_be_streamed() -> None:
+    CompletionBody.parse(completion(best_of=1, stream=True, suffix="", max_tokens=0))
 
 
 def test_completion_body_logprobs_is_a_count() -> None:

@@ -67,6 +67,15 @@ def test_to_requests_every_field_reaches_the_request() -> None:
         )
     ]
     assert to_requests(body(logprobs=2), "req_1")[0].logprobs == 2
+    assert to_requests(body(suffix="end", max_tokens=0), "req_1")[0].suffix == "end"
+    assert to_requests(body(suffix=""), "req_1")[0].suffix is None
+
+
+def test_to_requests_best_of_makes_more_answers_and_weighs_them() -> None:
+    (request,) = to_requests(body(best_of=4, n=2), "req_1")
+    assert (request.n, request.logprobs) == (4, 0)
+    (request,) = to_requests(body(best_of=2, n=2), "req_1")
+    assert (request.n, request.logprobs) == (2, None)
 
 
 def test_reply_one_prompt_golden() -> None:
@@ -130,6 +139,29 @@ def test_reply_several_prompts_choices_are_numbered_prompt_by_prompt() -> None:
         "itl_ms": 15.0,
         "load_ms": 0.0,
     }
+
+
+def tries() -> list[tuple[int, Event]]:
+    """Four answers: of means -3, -1, none, -0.5."""
+    events: list[Event] = [Started(2, 1)]
+    for index, numbers in enumerate([(-1.0, -5.0), (-1.0,), (), (-0.5, -0.5, -0.5)]):
+        events += [Text(index, f"{index}", (token(f"{index}", number),)) for number in numbers]
+        events.append(Stopped(index, "stop"))
+    return [(0, event) for event in [*events, Finished(Usage(prompt=2, completion=6), TIMINGS)]]
+
+
+@pytest.mark.parametrize(("n", "wanted"), [(1, ["333"]), (3, ["333", "1", "00"])])
+def test_reply_best_of_shows_the_answers_of_the_highest_mean_first(n: int, wanted: list[str]) -> None:
+    reply = whole(tries(), body(best_of=4, n=n))
+    assert [(c["index"], c["text"], c["logprobs"]) for c in reply["choices"]] == [
+        (index, text, None) for index, text in enumerate(wanted)
+    ]
+    assert reply["usage"]["completion_tokens"] == 6
+
+
+def test_reply_best_of_with_logprobs_shows_those_of_the_answer_shown() -> None:
+    (choice,) = whole(tries(), body(best_of=4, logprobs=0))["choices"]
+    assert choice["logprobs"]["token_logprobs"] == [-0.5] * 3
 
 
 def test_stream_several_prompts_one_choice_a_chunk() -> None:
