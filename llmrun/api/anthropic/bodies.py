@@ -107,7 +107,7 @@ class MessagesBody(Conversation):
         float | None,
         Field(ge=0, le=1, description="0 takes the likeliest token; default: the model's, else 0.8"),
     ] = None
-    top_p: Annotated[float | None, Field(gt=0, le=1, description="default: the model's, else 0.95")] = None
+    top_p: Annotated[float | None, Field(ge=0, le=1, description="default: the model's, else 0.95")] = None
     top_k: Annotated[int | None, Field(ge=0, le=INT32, description="0 keeps all")] = None
     metadata: Annotated[Metadata | None, Field(description="notes of the caller")] = None
     service_tier: Annotated[Literal["auto", "standard_only"] | None, Ignored("there is one tier")] = None

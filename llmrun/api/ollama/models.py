@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Sequence
 from datetime import datetime, timedelta, timezone
 from typing import TYPE_CHECKING
@@ -101,17 +102,18 @@ def _expiry(loaded: LoadedModel, now: datetime) -> datetime:
 
 def show(model: StoredModel, header: GGUFHeader, verbose: bool) -> Json:
     """All that is known of a model. `header` is that of its first file."""
+    template = model.template or header.text("tokenizer.chat_template") or ""
     shown: Json = {
         "license": model.license,
         "modelfile": modelfile(model),
         "parameters": parameters(model),
-        "template": model.template or header.text("tokenizer.chat_template") or "",
+        "template": template,
         "details": details(model),
         "model_info": {
             **{key: _shown(value, verbose) for key, value in header.metadata.items() if key not in _APART},
             "general.parameter_count": model.parameters,
         },
-        "capabilities": _capabilities(model, header),
+        "capabilities": _capabilities(model, header, template),
         "modified_at": timestamp(model.modified),
     }
     if model.system:
@@ -124,12 +126,20 @@ def show(model: StoredModel, header: GGUFHeader, verbose: bool) -> Json:
     return shown
 
 
-def _capabilities(model: StoredModel, header: GGUFHeader) -> list[str]:
-    if model.kind == "embedding":
-        return ["embedding"]
-    return ["completion", "insert"] if any(key in header.metadata for key in _FIM) else ["completion"]
+def _capabilities(model: StoredModel, header: GGUFHeader, template: str) -> list[str]:
+    """What clients may ask of it. Every chat model takes tools: a template without them gets them as text."""
+    if model.kind in ("embedding", "reranker"):
+        return ["embedding"] if model.kind == "embedding" else []
+    able = {
+        "completion": True,
+        "tools": model.kind == "chat",
+        "insert": any(key in header.metadata for key in _FIM),
+        "thinking": _THINKS.search(template) is not None,
+    }
+    return [name for name, is_able in able.items() if is_able]
 
 
+_THINKS = re.compile(r"<think>|enable_thinking|reasoning_content|reasoning_effort")
 _FIM = ("tokenizer.ggml.fim_mid_token_id", "tokenizer.ggml.middle_token_id")  # new and old name
 _APART = ("general.name", "tokenizer.chat_template")  # Ollama leaves these two out
 

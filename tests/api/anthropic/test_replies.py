@@ -1,9 +1,12 @@
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import msgspec
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from llmrun.api import sse
 from llmrun.api.anthropic.bodies import MessagesBody
@@ -14,8 +17,10 @@ from llmrun.types import (
     Event,
     Finished,
     Progress,
+    Reasoning,
     Started,
     Stopped,
+    Text,
     Tokenized,
     Usage,
 )
@@ -57,7 +62,7 @@ def streamed(events: list[Event], **fields: Any) -> list[Any]:
     found = []
     for item in sent.decode().removesuffix("\n\n").split("\n\n"):
         name, data = item.split("\n")
-        found.append(msgspec.json.decode(data.removeprefix("data: ")))
+        found.append(json.loads(data.removeprefix("data: ")))
         assert name == f"event: {found[-1]['type']}"
     return found
 
@@ -153,6 +158,58 @@ def test_stream_thinking_text_and_calls_each_block_ends_before_the_next() -> Non
     ]
     arguments = "".join(e["delta"]["partial_json"] for e in changes if e["index"] == 2 and "delta" in e)
     assert arguments == '{"at": "sea", "n": 12345678901234567890123}'
+
+
+PIECES = st.lists(
+    st.one_of(
+        st.builds(Text, st.just(0), st.text(max_size=4)),
+        st.builds(Reasoning, st.just(0), st.text(max_size=4)),
+        st.dictionaries(st.text(max_size=3), st.text(max_size=3), max_size=2),  # a call's arguments
+    ),
+    max_size=12,
+)
+
+
+def joined(changes: list[Any]) -> list[Any]:
+    """The content that a client joins from a stream; blocks must begin and end in turn."""
+    content: list[Any] = []
+    is_open = False
+    for change in changes:
+        kind = change["type"]
+        if kind == "content_block_start":
+            assert (is_open, change["index"]) == (False, len(content))
+            is_open = True
+            content.append({**change["content_block"], "json": ""})
+        elif kind == "content_block_delta":
+            assert (is_open, change["index"]) == (True, len(content) - 1)
+            delta = {name: value for name, value in change["delta"].items() if name != "type"}
+            ((name, value),) = delta.items()
+            content[-1][name.removeprefix("partial_")] += value
+        elif kind == "content_block_stop":
+            is_open = False
+    assert not is_open
+    for block in content:
+        text = block.pop("json")
+        if block["type"] == "tool_use":
+            block["input"] = json.loads(text)
+    return content
+
+
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(PIECES)
+def test_stream_joins_to_the_whole_reply_whatever_the_model_does(pieces: list[Any]) -> None:
+    events: list[Event] = [Started(5, 42)]
+    calls = 0
+    for piece in pieces:
+        if isinstance(piece, dict):
+            text = json.dumps(piece)
+            events += [CallStarted(0, calls, f"call_{calls}", "look")]
+            events += [CallArguments(0, calls, part) for part in (text[:2], text[2:])]
+            calls += 1
+        else:
+            events.append(piece)
+    events += [Stopped(0, "stop"), Finished(Usage(prompt=5, completion=9), TIMINGS)]
+    assert joined(streamed(events)) == whole(events)["content"]
 
 
 def test_thinking_that_is_omitted_has_a_signature_and_no_text() -> None:

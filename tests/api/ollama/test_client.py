@@ -132,7 +132,7 @@ def test_models_are_listed_shown_copied_and_deleted(client: ollama.Client, play:
     assert (model.model, model.size, model.details and model.details.family) == (MODEL, 4000, "llama")
     assert model.modified_at is not None
     shown = client.show(MODEL)
-    assert shown.capabilities == ["completion"]
+    assert shown.capabilities == ["completion", "tools"]
     assert shown.modelinfo is not None
     assert shown.modelinfo["general.architecture"] == "llama"
     (loaded,) = client.ps().models

@@ -129,7 +129,7 @@ def test_show_golden() -> None:
             "tokenizer.ggml.tokens": [],
             "general.parameter_count": 1_000_000,
         },
-        "capabilities": ["completion"],
+        "capabilities": ["completion", "tools"],
         "modified_at": "2026-01-02T00:00:00Z",
         "system": "Be brief.",
     }
@@ -151,7 +151,16 @@ def test_show_modelfile_makes_the_same_model() -> None:
 
 def test_show_model_that_fills_in_the_middle_says_so() -> None:
     header = replace(HEADER, metadata={**HEADER.metadata, "tokenizer.ggml.fim_mid_token_id": 7})
-    assert show(MODEL, header, verbose=False)["capabilities"] == ["completion", "insert"]
+    assert show(MODEL, header, verbose=False)["capabilities"] == ["completion", "tools", "insert"]
+
+
+def test_show_model_that_thinks_says_so() -> None:
+    thinker = replace(MODEL, template="{% if enable_thinking %}<think>{% endif %}")
+    assert show(thinker, HEADER, verbose=False)["capabilities"] == ["completion", "tools", "thinking"]
+
+
+def test_show_model_without_a_template_takes_no_tools() -> None:
+    assert show(replace(MODEL, kind="completion"), HEADER, verbose=False)["capabilities"] == ["completion"]
 
 
 def test_show_embedding_model_says_so() -> None:
