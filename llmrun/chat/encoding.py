@@ -14,17 +14,24 @@ from llmrun.chat.vocab import Vocab
 _C_SPACE = " \t\n\v\f\r"  # isspace() of the C locale, which llama.cpp strips by
 
 
-def encode_marked(text: str, mark: Mark, control: ControlTokens, vocab: Vocab) -> list[int]:
-    """Ids of `text`, as a template rendered it from variables under `mark`. No BOS or EOS is added."""
+def encode_marked(
+    text: str, mark: Mark, control: ControlTokens, vocab: Vocab, most: int | None = None
+) -> list[int]:
+    """Ids of `text`, as a template rendered it from variables under `mark`. No BOS or EOS is added.
+
+    most  stop soon behind so many ids, of which there are more then
+    """
     ids: list[int] = []
     end, swallows = 0, False
     for start, spelling in control.find(text):
         token = control.ids[spelling]
         left, right = vocab.strips(token)
-        ids += _plain(_stripped(text[end:start], swallows, left), mark, control, vocab)
+        ids += _plain(_stripped(text[end:start], swallows, left), mark, control, vocab, most)
         ids.append(token)
+        if most is not None and len(ids) > most:
+            return ids
         end, swallows = start + len(spelling), right
-    return ids + _plain(_stripped(text[end:], swallows, False), mark, control, vocab)
+    return ids + _plain(_stripped(text[end:], swallows, False), mark, control, vocab, most)
 
 
 def _stripped(text: str, left: bool, right: bool) -> str:
@@ -32,7 +39,7 @@ def _stripped(text: str, left: bool, right: bool) -> str:
     return text.rstrip(_C_SPACE) if right else text
 
 
-def _plain(text: str, mark: Mark, control: ControlTokens, vocab: Vocab) -> list[int]:
+def _plain(text: str, mark: Mark, control: ControlTokens, vocab: Vocab, most: int | None) -> list[int]:
     """Ids of text between control tokens; none of them is a control token.
 
     `tokenize` alone does not promise that: user-defined tokens parse in any text, and merges can end in
@@ -41,8 +48,8 @@ def _plain(text: str, mark: Mark, control: ControlTokens, vocab: Vocab) -> list[
     clean = mark.clean(text)
     if not clean:
         return []
-    ids = vocab.tokenize(clean, special=False)
-    if control.tokens.isdisjoint(ids):
+    ids = vocab.tokenize(clean, special=False, most=most)
+    if control.tokens.isdisjoint(ids) or (most is not None and len(ids) > most):
         return ids
     first, *others = _cut(text, mark, control)
     ids = vocab.tokenize(first, special=False)

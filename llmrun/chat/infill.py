@@ -17,11 +17,16 @@ _BORDER = "\n\n--- snippet ---\n\n"  # before a snippet, for models without a to
 
 
 def infill_prompt(
-    prefix: str | Sequence[int | str] | None, suffix: str, snippets: Sequence[Snippet] | None, vocab: Vocab
+    prefix: str | Sequence[int | str] | None,
+    suffix: str,
+    snippets: Sequence[Snippet] | None,
+    vocab: Vocab,
+    most: int | None = None,
 ) -> list[int]:
     """The ids, without BOS. INVALID_REQUEST where the model has no tokens for this, or `prefix` is no text.
 
     snippets  None: a prompt of the two texts alone; a project in view, though of no snippets, makes another
+    most      stop soon behind so many ids, of which there are more then
     """
     if vocab.fim is None:
         raise LlmrunError(
@@ -35,7 +40,7 @@ def infill_prompt(
     before, after, middle = vocab.fim
 
     def plain(text: str) -> list[int]:
-        return vocab.tokenize(text, special=False)
+        return vocab.tokenize(text, special=False, most=most)
 
     project: list[int] = []
     if snippets is not None and vocab.fim_repo is not None:
@@ -46,6 +51,8 @@ def infill_prompt(
         else:
             project += [vocab.fim_file, *plain(f"{snippet.filename}\n")]
         project += plain(snippet.text)
+        if most is not None and len(project) > most:
+            return project
     if snippets is not None and vocab.fim_file is not None:
         project += [vocab.fim_file, *plain(f"{_FILE}\n")]
     return [*project, before, *plain(prefix), after, *plain(suffix), middle]

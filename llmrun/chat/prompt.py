@@ -1,6 +1,6 @@
 """A request's prompt to token ids: a conversation through the model's template, raw text, or ids.
 
-It knows messages and a vocabulary, but no context size, no sequences and no model files.
+It knows messages and a vocabulary, but no sequences and no model files.
 """
 
 from __future__ import annotations
@@ -15,9 +15,11 @@ from llmrun.chat.infill import infill_prompt
 from llmrun.chat.mark import Mark
 from llmrun.chat.template import ChatTemplate, variables
 from llmrun.chat.vocab import Vocab
-from llmrun.errors import INVALID_REQUEST, NO_TEMPLATE, TEMPLATE, LlmrunError
+from llmrun.errors import CONTEXT_LENGTH, INVALID_REQUEST, NO_TEMPLATE, TEMPLATE, LlmrunError
 from llmrun.types import GenerateRequest, Message
 
+FAR = 4
+"""Times the context. Up to there a prompt that is too long is counted exactly."""
 _OURS = frozenset({"messages", "bos_token", "eos_token"})
 
 
@@ -26,10 +28,14 @@ class Prompter:
 
     template  Jinja source of the model's chat template, None where it has none. One that cannot be read
               fails the conversations, not the model: raw prompts need none.
+    ctx       tokens that the model's context holds, where that is known. Of a prompt that has far more, the
+              rest is not tokenised: that takes seconds, in which nobody else's prompt is.
     """
 
-    def __init__(self, template: str | None, vocab: Vocab) -> None:
+    def __init__(self, template: str | None, vocab: Vocab, ctx: int | None = None) -> None:
         self._vocab = vocab
+        self._ctx = ctx
+        self._most = None if ctx is None else FAR * ctx
         self._template: ChatTemplate | None = None
         self._lacking = LlmrunError(NO_TEMPLATE, "this model has no chat template")
         if template is not None:
@@ -47,17 +53,27 @@ class Prompter:
     def encode(self, request: GenerateRequest) -> list[int]:
         """The ids of the request's prompt, at least one, BOS in front where the model wants it.
 
-        LlmrunError NO_TEMPLATE, TEMPLATE or INVALID_REQUEST (with the field) where there are none.
+        LlmrunError NO_TEMPLATE, TEMPLATE or INVALID_REQUEST (with the field) where there are none, and
+        CONTEXT_LENGTH where there are far more than the context holds.
         """
         if request.messages is not None:
             ids = self._conversation(request.messages, request.template_kwargs)
         elif request.suffix is not None:
-            ids = self._begun(infill_prompt(request.prompt, request.suffix, request.snippets, self._vocab))
+            ids = self._begun(
+                infill_prompt(request.prompt, request.suffix, request.snippets, self._vocab, self._most)
+            )
         else:
             ids = self._raw(() if request.prompt is None else request.prompt)
         if not ids:
             raise LlmrunError(
                 INVALID_REQUEST, "the prompt is empty", hint="send at least one token", field="prompt"
+            )
+        if self._most is not None and len(ids) > self._most:
+            raise LlmrunError(
+                CONTEXT_LENGTH,
+                f"the prompt has at least {len(ids)} tokens, but the context holds {self._ctx}",
+                prompt_tokens=len(ids),
+                context=self._ctx,
             )
         return self._behind(request.context, ids) if request.context else ids
 
@@ -68,7 +84,7 @@ class Prompter:
 
     def _conversation(self, messages: Sequence[Message], kwargs: Mapping[str, Any]) -> list[int]:
         text, mark = self._rendered(messages, kwargs)
-        ids = self._begun(encode_marked(text, mark, self._control, self._vocab))
+        ids = self._begun(encode_marked(text, mark, self._control, self._vocab, self._most))
         if not ids:
             raise LlmrunError(TEMPLATE, "the chat template makes an empty prompt of these messages")
         return ids
@@ -108,9 +124,11 @@ class Prompter:
         ids: list[int] = []
         for piece in pieces:
             if isinstance(piece, str):
-                ids += self._vocab.tokenize(piece, special=True)
+                ids += self._vocab.tokenize(piece, special=True, most=self._most)
             else:
                 ids.append(piece)
+            if self._most is not None and len(ids) > self._most:
+                break
         ids = self.checked(ids, "prompt")
         return self._begun(ids) if pieces and isinstance(pieces[0], str) else ids
 

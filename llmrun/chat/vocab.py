@@ -53,9 +53,10 @@ class Vocab(Protocol):
     def text(self, token: int) -> str:
         """The token's spelling in the vocabulary."""
 
-    def tokenize(self, text: str, special: bool, edges: bool = False) -> list[int]:
+    def tokenize(self, text: str, special: bool, edges: bool = False, most: int | None = None) -> list[int]:
         """Token ids of `text`. `special`: spellings of control tokens parse; `edges`: with BOS in front and
-        EOS behind where the model adds them.
+        EOS behind where the model adds them; `most`: stop soon behind so many ids, of which there are more
+        then.
 
         LlmrunError INVALID_REQUEST where `text` is no valid Unicode.
         """

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 
 from llmrun.errors import INVALID_REQUEST, LlmrunError
 from llmrun.llama.library import lib
+from llmrun.llama.windows import windows
 
 # enum llama_token_attr in llama.h
 _UNKNOWN, _CONTROL, _USER_DEFINED, _LSTRIP, _RSTRIP = 1 << 0, 1 << 3, 1 << 4, 1 << 7, 1 << 8
@@ -25,6 +26,7 @@ class Vocab:
         self.fim = self._fim()
         self.fim_repo = self._id(lib.llama_vocab_fim_rep)
         self.fim_file = self._id(lib.llama_vocab_fim_sep)
+        self._splits = lib.llama_vocab_type(self._vocab) == lib.LLAMA_VOCAB_TYPE_BPE
         self._pieces: dict[int, bytes] = {}
 
     @property
@@ -44,9 +46,38 @@ class Vocab:
                 return prefix, suffix, middle
         return None
 
-    def tokenize(self, text: str, special: bool, edges: bool = False) -> list[int]:
+    def tokenize(self, text: str, special: bool, edges: bool = False, most: int | None = None) -> list[int]:
         """Token ids of `text`. `special`: spellings of control tokens parse; `edges`: with BOS in front and
-        EOS behind where the model adds them."""
+        EOS behind where the model adds them; `most`: stop soon behind so many ids, of which there are more
+        then."""
+        if most is not None and len(text) > most:
+            text = self._reaching(text, most)
+        pieces = list(windows(text)) if self._splits else [text]
+        if len(pieces) == 1:
+            return self._tokenize(text, special, edges)
+        front, behind = self.edges if edges else ([], [])
+        ids = list(front)
+        for piece in pieces:
+            ids += self._tokenize(piece, special, edges=False)
+            if most is not None and len(ids) > most:
+                return ids
+        return ids + behind
+
+    def _reaching(self, text: str, most: int) -> str:
+        """So much of `text` that it surely has more than `most` tokens, where it is longer than that.
+        White space is not counted: some tokens swallow any amount of it."""
+        wanted = (most + 1) * self._longest
+        if len(text) <= wanted:
+            return text
+        space = len(text) - sum(map(len, text.split()))
+        return text[: wanted + space]
+
+    @functools.cached_property
+    def _longest(self) -> int:
+        """Bytes of the longest token."""
+        return max(len(self._render(token, special=True)) for token in range(self.size))
+
+    def _tokenize(self, text: str, special: bool, edges: bool) -> list[int]:
         try:
             raw = text.encode("utf-8")
         except UnicodeEncodeError as error:

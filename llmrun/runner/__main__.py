@@ -1,7 +1,7 @@
 """The runner process: `python -m llmrun.runner`, frames on stdin and stdout, log on stderr.
 
 Threads: this one reads frames; one prepares (loads the model, then tokenises prompts), and one does so
-for requests with an output format; one is the engine, one the embedder; one writes frames. A death of
+for what may take long; one is the engine, one the embedder; one writes frames. A death of
 either of these ends the process, so that the daemon sees it.
 """
 
@@ -28,7 +28,7 @@ from llmrun.runner.frames import (
     Submit,
 )
 from llmrun.runner.pipes import FrameWriter, read_frames
-from llmrun.types import AnyRequest, Event, GenerateRequest
+from llmrun.types import AnyRequest, Event, GenerateRequest, Lookup
 
 if TYPE_CHECKING:
     from llmrun.engine import Embedder, Engine
@@ -41,7 +41,18 @@ def _own_stdout() -> int:
     return pipe
 
 
+STACK = 16 * 1024 * 1024
+"""Bytes for each thread: llama.cpp recurses where it splits text into words (`llmrun.llama.windows`), and
+macOS gives threads half a megabyte."""
+
 _Requests = queue.SimpleQueue[AnyRequest | None]
+
+
+def _may_take_long(request: AnyRequest) -> bool:
+    """Whether a grammar must be compiled, or text tokenised whose length no context bounds."""
+    if isinstance(request, GenerateRequest):
+        return request.output_format is not None
+    return isinstance(request, Lookup)
 
 
 class Runner:
@@ -51,10 +62,10 @@ class Runner:
         self._spec = spec
         self._writer = writer
         self._requests: _Requests = queue.SimpleQueue()
-        self._formatted: _Requests = queue.SimpleQueue()
+        self._slow: _Requests = queue.SimpleQueue()
         self._preparer = threading.Thread(target=self._load_and_prepare, name="prepare", daemon=True)
-        self._formatter = threading.Thread(
-            target=self._prepare, args=(self._formatted,), name="format", daemon=True
+        self._slow_preparer = threading.Thread(
+            target=self._prepare, args=(self._slow,), name="prepare slowly", daemon=True
         )
         self._workers: list[tuple[Engine | Embedder, threading.Thread]] = []
         self._ready = threading.Event()
@@ -65,8 +76,7 @@ class Runner:
     def submit(self, request: AnyRequest) -> None:
         self._ready.wait()
         self._desk.expect(request.id)
-        formatted = isinstance(request, GenerateRequest) and request.output_format is not None
-        (self._formatted if formatted else self._requests).put(request)
+        (self._slow if _may_take_long(request) else self._requests).put(request)
 
     def cancel(self, request_id: str) -> None:
         self._ready.wait()
@@ -75,7 +85,7 @@ class Runner:
     def close(self) -> None:
         """End the engine, free the model, write what is left to say."""
         self._ready.wait()
-        for requests, thread in ((self._requests, self._preparer), (self._formatted, self._formatter)):
+        for requests, thread in ((self._requests, self._preparer), (self._slow, self._slow_preparer)):
             requests.put(None)
             thread.join()
         for worker, thread in self._workers:
@@ -114,7 +124,7 @@ class Runner:
 
         self._loaded = load(self._spec, self._emit, on_progress)
         self._desk = Desk(self._loaded, self._say, time.monotonic)
-        self._formatter.start()
+        self._slow_preparer.start()
         for worker in self._loaded.workers:
             name = type(worker).__name__.lower()
             thread = threading.Thread(target=self._work, args=(worker,), name=name, daemon=True)
@@ -142,6 +152,7 @@ class Runner:
 
 def main() -> None:
     """Serve frames until Shutdown (exit 0) or until the daemon is gone."""
+    threading.stack_size(STACK)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal's Ctrl-C is the daemon's to handle
     pipe = _own_stdout()
     log.setup()

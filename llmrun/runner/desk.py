@@ -6,6 +6,7 @@ Works on preparing threads, so that templates, tokenising and grammars never hol
 
 from __future__ import annotations
 
+import contextlib
 import secrets
 import threading
 from collections.abc import Callable
@@ -23,7 +24,7 @@ from llmrun.errors import (
 from llmrun.runner.adapting import scales
 from llmrun.runner.limiting import Limiter
 from llmrun.runner.loading import Loaded
-from llmrun.runner.lookup import Lookup, look_up
+from llmrun.runner.lookup import look_up
 from llmrun.types import (
     AnyRequest,
     DetokenizeRequest,
@@ -32,6 +33,7 @@ from llmrun.types import (
     Failed,
     Finished,
     GenerateRequest,
+    Lookup,
     SamplingParams,
     Started,
     Text,
@@ -48,8 +50,8 @@ class Desk:
     A request may be cancelled before, while and after it is prepared; `_lock` decides which, so that
     it always ends in exactly one event.
 
-    Requests with an output format are prepared by one thread, those without by another: a grammar may
-    take most of a second, and nobody else waits for it.
+    What may take long is prepared by one thread, the rest by another: a grammar may take most of a second,
+    and nobody else waits for it.
     """
 
     def __init__(self, loaded: Loaded, say: Callable[[str, Event], None], clock: Callable[[], float]) -> None:
@@ -143,8 +145,9 @@ class Desk:
 
     def _looked_up(self, request: Lookup, arrived: float) -> list[Event]:
         vocab = self._loaded.model.vocab
-        with self._prompting:
-            inner = None if isinstance(request, DetokenizeRequest) else request.prompt
+        inner = None if isinstance(request, DetokenizeRequest) else request.prompt
+        # Text alone needs no template, and may be long.
+        with self._prompting if inner is not None else contextlib.nullcontext():
             answer = look_up(request, self._prompter(inner), vocab)
         waited = (self._clock() - arrived) * 1e3
         none = Timings(queue_ms=waited, prefill_ms=0.0, decode_ms=0.0, ttft_ms=waited, itl_ms=0.0)
@@ -154,7 +157,7 @@ class Desk:
         """The model's, or one for a request with a template of its own."""
         if request is None or request.template is None:
             return self._loaded.prompter
-        return Prompter(request.template, self._loaded.model.vocab)
+        return Prompter(request.template, self._loaded.model.vocab, self._loaded.info.ctx)
 
     def _prepared(self, request: GenerateRequest, arrived: float) -> EngineRequest:
         vocab, info, options = self._loaded.model.vocab, self._loaded.info, request.options

@@ -103,7 +103,7 @@ def _prepare(spec: Load, path: Path, model: Model, emit: Emit) -> Loaded:
         model=model,
         engine=engine,
         embedder=embedder,
-        prompter=Prompter(template, model.vocab),
+        prompter=Prompter(template, model.vocab, longest),
         grammars=Grammars(functools.partial(guide_tokenizer, model.vocab)),
         vectors=VectorDesk(spec.name, model, pairs, longest),
         info=ModelInfo(

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from llmrun.chat.prompt import Prompter
 from llmrun.chat.vocab import Vocab
-from llmrun.types import DetokenizeRequest, Rendered, RenderRequest, Tokenized, TokenizeRequest
-
-Lookup = TokenizeRequest | DetokenizeRequest | RenderRequest
+from llmrun.types import DetokenizeRequest, Lookup, Rendered, RenderRequest, Tokenized
 
 
 def look_up(request: Lookup, prompter: Prompter, vocab: Vocab) -> Tokenized | Rendered:

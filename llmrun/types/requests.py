@@ -170,6 +170,8 @@ class RenderRequest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
     keep_alive: float | None = None
 
 
+Lookup = TokenizeRequest | DetokenizeRequest | RenderRequest
+"""What a model's vocabulary and template answer by themselves."""
 AnyRequest = (
     GenerateRequest | EmbedRequest | RankRequest | TokenizeRequest | DetokenizeRequest | RenderRequest
 )

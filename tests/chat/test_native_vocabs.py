@@ -99,3 +99,8 @@ def test_spm_merge_into_a_control_token_is_cut_open(tmp_path: Path) -> None:
         )
         assert vocab.detokenize(ids[1:]).decode() == " a</s><tool>b<tool>"
         assert [i for i in ids if i < 3 or vocab.text(i) == "<tool>"] == [1, ids[-1]]
+
+
+def test_tokenize_long_text_in_pieces_as_in_one(vocab: Any) -> None:
+    prose = "The others, said he (twice).\n\n\tThey'd gone\n  there: 1234 times, café 日本 again; " * 1500
+    assert vocab.tokenize(prose, special=True) == vocab._tokenize(prose, special=True, edges=False)

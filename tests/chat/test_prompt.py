@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from llmrun.chat.prompt import Prompter
-from llmrun.errors import INVALID_REQUEST, NO_TEMPLATE, TEMPLATE, Kind, LlmrunError
-from llmrun.types import GenerateRequest, Message
+from llmrun.chat.prompt import FAR, Prompter
+from llmrun.errors import CONTEXT_LENGTH, INVALID_REQUEST, NO_TEMPLATE, TEMPLATE, Kind, LlmrunError
+from llmrun.types import GenerateRequest, Message, Snippet
 from tests.chat.templates import CHATML, MISTRAL, REASONING
 from tests.chat.vocabs import CharVocab
 
@@ -272,3 +272,36 @@ def test_raw_texts_and_ids_in_turn_begin_with_bos_where_text_does() -> None:
     assert raw((7, "ab", "<|im_end|>", 8), WITH_BOS) == [7, *word, *end, 8]
     assert raw(("ab", 8, "ab"), WITH_BOS) == [3, *word, 8, *word]
     assert refused(INVALID_REQUEST, raw, ("ab", 99_999_999)).field == "prompt"
+
+
+FAR_TOO_LONG = "x" * 50_000
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        {"messages": (user(FAR_TOO_LONG),)},
+        {"messages": tuple(user("x" * 100) for _ in range(500))},
+        {"prompt": FAR_TOO_LONG},
+        {"prompt": ("x" * 30, 7) * 900},
+        {"prompt": FAR_TOO_LONG, "suffix": "x"},
+        {"prompt": "x", "suffix": FAR_TOO_LONG},
+        {"prompt": "x", "suffix": "x", "snippets": (Snippet("f", "x" * 90),) * 500},
+    ],
+)
+def test_prompt_far_too_long_is_not_tokenised_to_its_end(asked: dict[str, Any]) -> None:  # B20, B22
+    vocab = CharVocab(CONTROL, USER, bos=3, eos=4, fim=(6, 7, 8))
+    prompter = Prompter(CHATML, vocab, ctx=16)
+    error = refused(CONTEXT_LENGTH, prompter.encode, GenerateRequest(id="r", model="m", **asked))
+    least = error.details["prompt_tokens"]
+    assert FAR * 16 < least < 2500
+    assert (error.details["context"], str(least) in error.message, "at least" in error.message) == (
+        16,
+        True,
+        True,
+    )
+
+
+def test_prompt_somewhat_too_long_is_counted_exactly() -> None:
+    prompter = Prompter(CHATML, VOCAB, ctx=16)
+    assert len(prompter.encode(GenerateRequest(id="r", model="m", prompt="x" * 64))) == 64

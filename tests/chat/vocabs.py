@@ -48,7 +48,9 @@ class CharVocab:
     def text(self, token: int) -> str:
         return next(spelling for spelling, i in {**self.control, **self.user}.items() if i == token)
 
-    def tokenize(self, text: str, special: bool, edges: bool = False) -> list[int]:
+    def tokenize(self, text: str, special: bool, edges: bool = False, most: int | None = None) -> list[int]:
+        if most is not None:
+            text = text[: (most + 1) * max(map(len, [*self.merges, *self.control, *self.user, "x"]))]
         if edges and self.add_bos and self.bos is not None:
             return [self.bos, *self.tokenize(text, special)]
         fragments: list[str | int] = [text] if text else []
@@ -143,6 +145,28 @@ def write_spm_vocab(path: Path) -> Path:
     writer.add_eos_token_id(2)
     writer.add_add_bos_token(True)
     writer.add_add_space_prefix(True)
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+    return path
+
+
+def write_bpe_vocab(path: Path, splitter: str) -> Path:
+    """A vocabulary of the kind of GPT-2, of bytes and `the`; `splitter` names how it parts words."""
+    import gguf
+
+    printable = [*range(33, 127), *range(161, 173), *range(174, 256)]
+    others = [byte for byte in range(256) if byte not in printable]
+    spelt = {byte: chr(byte) for byte in printable} | {byte: chr(256 + i) for i, byte in enumerate(others)}
+    tokens = [spelt[byte] for byte in range(256)] + ["th", "the", "<|end|>"]
+    writer = gguf.GGUFWriter(path, "llama")
+    writer.add_tokenizer_model("gpt2")
+    writer.add_tokenizer_pre(splitter)
+    writer.add_token_list(tokens)
+    writer.add_token_types([gguf.TokenType.NORMAL] * 258 + [gguf.TokenType.CONTROL])
+    writer.add_token_merges(["t h", "th e"])
+    writer.add_eos_token_id(258)
     writer.write_header_to_file()
     writer.write_kv_data_to_file()
     writer.write_tensors_to_file()

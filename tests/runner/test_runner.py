@@ -453,3 +453,27 @@ def test_runner_adapter_of_another_shape_fails_to_load(tmp_path: Path) -> None:
         failed = child.until(lambda frame: not isinstance(frame, LoadProgress))
     assert isinstance(failed, LoadFailed)
     assert "wide.gguf" in failed.error.message
+
+
+def test_runner_prompt_far_too_long_holds_up_nobody(tiny: Path) -> None:  # B22
+    hostile = "a" * 8_000_000  # this vocabulary takes time that grows with the square of it
+    with _ready(tiny, ctx=256) as child:
+        child.send(
+            Submit(_raw("raw", hostile)), Submit(_chat("chat", hostile)), Submit(_raw("next", "hello"))
+        )
+        child.ended("raw", "chat", "next")
+        for name in ("raw", "chat"):
+            (event,) = child.events[name]
+            assert isinstance(event, Failed)
+            assert event.error.code == "context_length_exceeded"
+            assert event.error.details["prompt_tokens"] > 1024
+        assert isinstance(child.events["next"][-1], Finished)
+
+
+def test_runner_long_text_to_tokenise_holds_up_no_prompt(tiny: Path) -> None:
+    with _ready(tiny) as child:
+        child.send(Submit(TokenizeRequest(id="long", model="tiny", text="a" * 250_000)))
+        child.send(Submit(_raw("prompt", "hello")))
+        child.ended("prompt")
+        assert "long" not in child.events
+        child.ended("long")
