@@ -68,8 +68,8 @@ def prepare(
         kv_folder=str(kv_folder) if kv_folder else None,
         content=version,
         template=model.template,
-        adapters=tuple(str(path.absolute()) for path in model.adapters),
-        draft=str(model.draft.absolute()) if model.draft else None,
+        adapters=tuple(str(one.path.absolute()) for one in model.adapters),
+        draft=str(model.draft.path.absolute()) if model.draft else None,
     )
     return prepared, Wanted(load, version, model.size, request.keep_alive)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from llmrun.store.blobs import Blobs
 from llmrun.store.catalogue import Catalogue
+from llmrun.store.describing import modelfile_of
 from llmrun.store.facts import special_tokens
 from llmrun.store.gguf import GGUFHeader, read_header
 from llmrun.store.model import StoredModel
@@ -22,6 +23,7 @@ __all__ = [
     "Store",
     "StoredModel",
     "format_modelfile",
+    "modelfile_of",
     "parse_modelfile",
     "parse_name",
     "parse_reference",

@@ -37,8 +37,8 @@ def _precision(name: str) -> int:
     return next((i for i, kind in enumerate(_PRECISIONS) if re.search(rf"[-._]{kind}[-._]", upper)), 99)
 
 
-def fits_role(header: GGUFHeader, role: Role) -> bool:
-    """Whether a file with this header can be what `role` says."""
+def fits_role(header: GGUFHeader, role: Literal["projector", "draft"]) -> bool:
+    """Whether a file with this header can be what `role` says (of adapters see `adapters`)."""
     if role == "projector":
         return header.text("general.architecture") == "clip" or header.text("general.type") == "mmproj"
-    return (header.text("general.type") == "adapter") == (role == "adapter")
+    return header.text("general.type") not in ("adapter", "mmproj", "imatrix")

@@ -9,21 +9,22 @@ from __future__ import annotations
 
 import hashlib
 import shutil
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+import msgspec
+
 from llmrun.errors import BAD_FILE, DIGEST, LlmrunError
-from llmrun.store.companions import Role, fits_role
 from llmrun.store.disk import on_disk, require_space, sha256_of
-from llmrun.store.facts import Facts, facts_of
-from llmrun.store.gguf import read_header
+from llmrun.store.facts import Facts
+from llmrun.store.inspecting import inspect
 from llmrun.store.manifest import FileEntry, Manifest
 from llmrun.store.modelfile import Modelfile
 from llmrun.store.progress import Meter
 from llmrun.store.shelf import Shelf
 from llmrun.store.transports import Fetched, Offer, RemoteFile
-from llmrun.store.transports.base import total
+from llmrun.store.transports.base import own, total
 
 _WAITING = "another pull of the same file is under way; waiting for it"
 
@@ -44,7 +45,7 @@ class Gather:
 
     def run(self, offer: Offer, register: Callable[[Gathered], Manifest]) -> Manifest:
         """What `register` makes of the files; it is called under the store's lock, and they are there."""
-        self.check(offer.files[0].sha256, offer.size, offer.source)
+        self.check(offer.files[0].sha256, total(own(offer.files)), offer.source)
         key = self.key(offer)
         with self.shelf.key_lock(key, self._joined(offer, key)):
             while True:
@@ -76,13 +77,12 @@ class Gather:
 
     def held_quickly(self, offer: Offer) -> set[RemoteFile]:
         """The files of which the bytes seem to be here, by digest or place; nothing is read for it."""
-        stored = {(entry.sha256, entry.role) for entry in self._stored() if entry.sha256}
-        pinned = self.pinned.sha256
-        return {
-            file
-            for file in offer.files
-            if file.here or (file.sha256 or (file.role == "weights" and pinned), file.role) in stored
-        }
+        stored = {entry.sha256 for entry in self._stored() if entry.sha256}
+        return {file for file in offer.files if file.here or self._digest_of(file, offer) in stored}
+
+    def _digest_of(self, file: RemoteFile, offer: Offer) -> str | None:
+        """The digest that `file` must have, where source or Modelfile say."""
+        return file.sha256 or (self.pinned.sha256 if file == offer.files[0] else None)
 
     def key(self, offer: Offer) -> str:
         """Names the pull of these weights: the same for every source where the digest is known before."""
@@ -92,15 +92,19 @@ class Gather:
     def _from_here(self, offer: Offer, register: Callable[[Gathered], Manifest]) -> Manifest | None:
         """The model over the files of a stored one that is of the very bytes; where no digest is known, of
         the same source."""
-        wanted = [file.sha256 for file in offer.files]
+        wanted = [file.sha256 for file in own(offer.files)]
+        if len(wanted) < len(offer.files):
+            return None  # what is named apart is found file by file
         with self.shelf.lock():
             for manifest in self.shelf.manifests.all():
                 has = [entry.sha256 for entry in manifest.files]
+                if any(entry.source for entry in manifest.files) or len(has) != len(wanted):
+                    continue
                 if self.pinned.sha256:
                     same = has[0] == self.pinned.sha256
                 else:
                     same = has == wanted if all(wanted) else manifest.source == offer.source
-                if same and len(has) == len(wanted) and self.shelf.whole(manifest):
+                if same and self.shelf.whole(manifest):
                     return register(Gathered(manifest.files, manifest.facts))
         return None
 
@@ -109,34 +113,40 @@ class Gather:
     ) -> Manifest | None:
         """The model over files that are fetched as far as none is here. None: one that was here has gone."""
         self.meter.expect(offer.size or self.pinned.size)
-        held = {file: entry for file in offer.files if (entry := self._held(file))}
+        held = {file: entry for file in offer.files if (entry := self._held(file, offer))}
         missing = tuple(file for file in offer.files if file not in held)
-        paths = [(self.shelf.path(entry), entry.role) for entry in held.values()]
+        places = {file: self.shelf.path(entry) for file, entry in held.items()}
         fetched: tuple[Fetched, ...] = ()
         staging = self.shelf.staging(key) if missing else None
         if staging:
             fetched = self._fetch(offer, missing, staging)
         try:
-            facts = _facts_of([*((f.path, f.role) for f in fetched), *paths])
+            arrived = {file: got.path for file, got in zip(missing, fetched, strict=True)}
+            facts = inspect([((places | arrived)[file], file.role) for file in offer.files])
         except LlmrunError:
             if staging:
                 shutil.rmtree(staging)
             raise
         with self.shelf.lock():
-            if not all(path.is_file() for path, _ in paths):
+            if not all(path.is_file() for path in places.values()):
                 return None  # a model that had it was removed meanwhile
             taken = iter(self.shelf.take_in(fetched, staging) if staging else ())
-            entries = tuple(held.get(file) or next(taken) for file in offer.files)
+            entries = tuple(
+                msgspec.structs.replace(held.get(file) or next(taken), role=file.role, source=file.source)
+                for file in offer.files
+            )
             return register(Gathered(entries, facts))
 
-    def _held(self, file: RemoteFile) -> FileEntry | None:
+    def _held(self, file: RemoteFile, offer: Offer) -> FileEntry | None:
         """Where the file already lies on this machine, if it is what the source promised."""
+        digest = self._digest_of(file, offer)
         for entry in self._stored():
-            if file.sha256 and entry.sha256 == file.sha256 and entry.role == file.role:
+            same_source = file.source and file.source == entry.source and not file.here
+            if entry.sha256 == digest if digest else same_source:
                 self.meter.file_done(entry.size)
                 return entry
         path = file.here
-        if path is None:
+        if path is None or not path.is_file():
             return None
         if file.sha256 and self._digest(file, path) != file.sha256:
             self.meter.note(f"{path} is damaged and is fetched anew")
@@ -159,21 +169,17 @@ class Gather:
             require_space(staging, size - on_disk(staging))
         try:
             fetched = offer.fetch(missing, staging, self.meter)
-            if len(fetched) == len(offer.files):
-                length = sum(file.path.stat().st_size for file in fetched)
+            ours = own(offer.files)
+            if missing[: len(ours)] == ours:
+                length = sum(file.path.stat().st_size for file in fetched[: len(ours)])
                 self.check(fetched[0].sha256, length, offer.source)
+            for file, got in zip(missing, fetched, strict=True):
+                if file.sha256 not in (None, got.sha256):
+                    raise LlmrunError(
+                        DIGEST, f"{file.name} has the SHA-256 {got.sha256}, not {file.sha256}", hint=""
+                    )
         except LlmrunError as error:
             if error.kind in (DIGEST, BAD_FILE):
                 shutil.rmtree(staging)
             raise
         return fetched
-
-
-def _facts_of(files: Sequence[tuple[Path, Role]]) -> Facts:
-    """What the weights among `files` say. BAD_FILE where a file is not what its role says."""
-    headers = [(read_header(path), path, role) for path, role in files]
-    for header, path, role in headers:
-        if role != "weights" and not fits_role(header, role):
-            raise LlmrunError(BAD_FILE, f"{path.name} is no {role}", hint="tell the model's publisher")
-    weights = [(header, path) for header, path, role in headers if role == "weights"]
-    return facts_of([header for header, _ in weights], weights[0][1])

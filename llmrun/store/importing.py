@@ -22,14 +22,14 @@ from llmrun.errors import BAD_FILE, LlmrunError
 from llmrun.store.catalogue import Catalogue
 from llmrun.store.companions import Role, projector_for
 from llmrun.store.disk import writing
-from llmrun.store.facts import read_facts
+from llmrun.store.inspecting import inspect
 from llmrun.store.manifest import FileEntry, Manifest, now
 from llmrun.store.naming import short_name
 from llmrun.store.quants import split_label, weights_in
 from llmrun.store.reference import parse_name
 from llmrun.store.shelf import Shelf
 from llmrun.store.transports.base import Terms
-from llmrun.store.transports.ollama import Layer, RegistryManifest, terms_of
+from llmrun.store.transports.ollama import FILES, Layer, RegistryManifest, terms_of
 
 _DIGEST = re.compile(r"sha256:([0-9a-f]{64})")
 _OLLAMA_FOLDERS = ("/usr/share/ollama/.ollama/models", "/var/lib/ollama/models")
@@ -86,7 +86,7 @@ class Importer:
             if first in self._shelf.manifests.paths(manifest):
                 return Imported(found, "known", manifest.name), None
         try:
-            facts = read_facts([path for path, role in found.files if role == "weights"])
+            facts = inspect(found.files)
         except LlmrunError as error:
             return Imported(found, "refused", reason=error.message), None
         name = short_name(found.name, found.vendor, self._taken)
@@ -159,20 +159,18 @@ class _Blobs:
 
 
 def _ollama_model(folder: Path, file: Path) -> Found | None:
-    """The model of one of Ollama's manifests; None where it has no weights here (a cloud model) or needs an
-    adapter, which llmrun cannot apply yet."""
+    """The model of one of Ollama's manifests; None where it has no weights here (a cloud model)."""
     namespace, model, tag = file.parts[-3:]
     name = model if tag == "latest" else f"{model}:{tag}"
     blobs = _Blobs(folder, name)
     try:
         layers = msgspec.json.decode(file.read_bytes(), type=RegistryManifest).layers
-        roles: dict[str, Role] = {"model": "weights", "projector": "projector"}
         files = [
-            (path, roles[layer.kind])
+            (path, FILES[layer.kind])
             for layer in sorted(layers, key=lambda one: one.kind != "model")
-            if layer.kind in roles and (path := blobs.path(layer))
+            if layer.kind in FILES and (path := blobs.path(layer))
         ]
-        if not files or files[0][1] != "weights" or any(layer.kind == "adapter" for layer in layers):
+        if not files or files[0][1] != "weights":
             return None
         terms, note = terms_of(blobs, layers)
     except (OSError, msgspec.DecodeError, LlmrunError):

@@ -27,13 +27,15 @@ _LOG = ROOT.getChild("store")
 
 class FileEntry(msgspec.Struct, frozen=True, kw_only=True):
     """`modified` is the file's own time in nanoseconds: with the size it tells whether `facts` still hold.
-    `role`: what the file is to the model."""
+    `role`: what the file is to the model. `source`: the reference that it came by, where a Modelfile named it
+    apart from the weights."""
 
     path: str
     size: int
     modified: int
     sha256: str | None
     role: Role = "weights"
+    source: str = ""
 
     @property
     def in_place(self) -> bool:
@@ -167,22 +169,22 @@ class Manifests:
 
     def _fresh(self, manifest: Manifest) -> Manifest:
         """With the facts read anew where a file used in place was replaced by another."""
-        if self.owned(manifest):
-            return manifest
-        paths = self.paths(manifest)
         try:
-            roles = [entry.role for entry in manifest.files]
-            entries = tuple(self.entry(path, None, role) for path, role in zip(paths, roles, strict=True))
-            if all(
-                (a.size, a.modified) == (b.size, b.modified)
-                for a, b in zip(entries, manifest.files, strict=True)
-            ):
+            entries = tuple(self._now(entry) if entry.in_place else entry for entry in manifest.files)
+            if entries == manifest.files:
                 return manifest
             return msgspec.structs.replace(
                 manifest, files=entries, facts=read_facts(self.with_role(manifest, "weights"))
             )
         except (OSError, LlmrunError):
             return manifest  # gone or spoilt: the listing shows what it was
+
+    def _now(self, entry: FileEntry) -> FileEntry:
+        """The entry of a file used in place as the file is now."""
+        found = self.entry(Path(entry.path), None, entry.role)
+        if (found.size, found.modified) == (entry.size, entry.modified):
+            return entry
+        return msgspec.structs.replace(found, source=entry.source)
 
 
 def _name_in(path: Path) -> str | None:

@@ -6,11 +6,21 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from pathlib import Path
+from typing import NamedTuple
 
 from llmrun.store.companions import Role
 from llmrun.store.facts import ModelKind, read_facts
 from llmrun.store.manifest import Manifest
 from llmrun.types import Message, Options
+
+
+class Beside(NamedTuple):
+    """A file beside a model's weights. `source` is the reference that a Modelfile named it by, empty where it
+    came with the weights; `path` the first shard's, `size` the bytes of all."""
+
+    path: Path
+    source: str
+    size: int
 
 
 @dataclass(frozen=True)
@@ -27,6 +37,8 @@ class StoredModel:
     messages    turns of the Modelfile that every conversation starts with
     in_place    the files are not the store's: never moved, never deleted
     missing     a file is gone; all else is what it was when it was pulled
+    adapters    LoRA adapters that count for every request that does not choose among them
+    draft       a small model that drafts for this one
     """
 
     name: str
@@ -49,15 +61,21 @@ class StoredModel:
     missing: bool = False
     messages: tuple[Message, ...] = ()
     projector: Path | None = None
-    adapters: tuple[Path, ...] = ()
-    draft: Path | None = None
+    adapters: tuple[Beside, ...] = ()
+    draft: Beside | None = None
+
+    @property
+    def named(self) -> tuple[Beside, ...]:
+        """Adapters and draft that a Modelfile names apart from the weights."""
+        return tuple(one for one in (*self.adapters, *filter(None, [self.draft])) if one.source)
 
 
 def from_manifest(manifest: Manifest, files: tuple[Path, ...], in_place: bool) -> StoredModel:
     """The model of `manifest`, whose files should be at `files`."""
-    by_role: dict[Role, list[Path]] = {}
+    by_role: dict[Role, list[Beside]] = {}
     for entry, file in zip(manifest.files, files, strict=True):
-        by_role.setdefault(entry.role, []).append(file)
+        by_role.setdefault(entry.role, []).append(Beside(file, entry.source, entry.size))
+    drafts = by_role.get("draft", [])
     facts = manifest.facts
     return StoredModel(
         name=manifest.name,
@@ -80,9 +98,9 @@ def from_manifest(manifest: Manifest, files: tuple[Path, ...], in_place: bool) -
         in_place=in_place,
         missing=not all(file.is_file() for file in files),
         messages=manifest.messages,
-        projector=next(iter(by_role.get("projector", ())), None),
+        projector=next((one.path for one in by_role.get("projector", ())), None),
         adapters=tuple(by_role.get("adapter", ())),
-        draft=next(iter(by_role.get("draft", ())), None),
+        draft=drafts[0]._replace(size=sum(one.size for one in drafts)) if drafts else None,
     )
 
 

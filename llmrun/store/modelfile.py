@@ -8,14 +8,14 @@ The syntax is Ollama's (see `modelfile_syntax`). Its instructions:
     SYSTEM text                 the system prompt; "" takes away that of the model it is FROM
     MESSAGE role text           a turn that every conversation starts with; repeatable
     LICENSE text                repeatable
-    ADAPTER reference           a LoRA adapter
+    ADAPTER reference           a LoRA adapter; repeatable
     REQUIRES version            the least version of Ollama; kept, and of no meaning here
 
 and those of llmrun:
 
     SOURCE reference            a further source of the very same bytes, tried in the order written
     SHA256 hex                  pins the (first) file; required once there is a SOURCE
-    SIZE bytes                  pins the length of all files together
+    SIZE bytes                  pins the length of all files together that FROM gives
     DRAFT reference             a small model that drafts for this one
     DEFAULT                     (catalogue) the tag meant when the name stands alone
 
@@ -29,7 +29,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import get_args
+from typing import Literal, get_args
 
 from llmrun.errors import INVALID_REQUEST, LlmrunError
 from llmrun.store.go_template import Untranslatable, looks_go, to_jinja
@@ -38,6 +38,7 @@ from llmrun.store.reference import FileRef, Reference, parse_reference
 from llmrun.types import Message, Options, Role
 from llmrun.types.option_text import OPTION_NAMES, option_form, option_spelling, option_value
 
+CompanionRole = Literal["adapter", "draft"]
 _TEXTS = ("TEMPLATE", "SYSTEM")
 _INSTRUCTIONS = (
     *("FROM", "SOURCE", "SHA256", "SIZE", "PARAMETER", *_TEXTS, "MESSAGE", "LICENSE"),
@@ -96,15 +97,11 @@ class Modelfile:
             draft=self.draft and anchored(self.draft),
         )
 
-    def require_usable(self) -> None:
-        """INVALID_REQUEST where it asks for what llmrun cannot do yet: better than a model that lacks it."""
-        for name, wanted in (("ADAPTER", self.adapters), ("DRAFT", self.draft)):
-            if wanted:
-                raise LlmrunError(
-                    INVALID_REQUEST,
-                    f"the Modelfile asks for {name}, which llmrun cannot apply yet",
-                    hint=f"take the {name} line out",
-                )
+    @property
+    def companions(self) -> tuple[tuple[CompanionRole, Reference], ...]:
+        """What it names beside the weights, in order, and what that is to the model."""
+        drafts: tuple[tuple[CompanionRole, Reference], ...] = (("draft", self.draft),) if self.draft else ()
+        return (*(("adapter", adapter) for adapter in self.adapters), *drafts)
 
 
 class _Draft:

@@ -10,7 +10,7 @@ from llmrun.errors import DOWNLOAD, LlmrunError
 from llmrun.store.byte_sources import MOST, Ranges
 from llmrun.store.facts import facts_of
 from llmrun.store.gguf import GGUFHeader, parse_header, read_header
-from llmrun.store.model import StoredModel
+from llmrun.store.model import Beside, StoredModel
 from llmrun.store.modelfile import Modelfile
 from llmrun.store.quants import shard_siblings
 from llmrun.store.transports import Offer, RemoteFile
@@ -57,6 +57,8 @@ def peek_into(offer: Offer, described: Modelfile, name: str) -> Peek:
         kind=facts.kind,
         in_place=False,
         messages=described.messages or terms.messages,
+        adapters=tuple(Beside(Path(str(one)), str(one), 0) for one in described.adapters),
+        draft=Beside(Path(str(described.draft)), str(described.draft), 0) if described.draft else None,
     )
     return Peek(model, headers, remote=True)
 

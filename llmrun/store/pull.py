@@ -16,6 +16,7 @@ from llmrun.errors import DISK, DOWNLOAD, LlmrunError
 from llmrun.store.catalogue import Catalogue
 from llmrun.store.facts import Facts
 from llmrun.store.gather import Gather, Gathered
+from llmrun.store.joining import Companion, joined
 from llmrun.store.manifest import Manifest, now
 from llmrun.store.modelfile import Modelfile
 from llmrun.store.naming import short_name
@@ -37,8 +38,18 @@ class Recipe:
 
 
 class Pull:
-    def __init__(self, shelf: Shelf, catalogue: Catalogue, recipe: Recipe, meter: Meter) -> None:
+    """`companions` are what the recipe's Modelfile names beside the weights."""
+
+    def __init__(
+        self,
+        shelf: Shelf,
+        catalogue: Catalogue,
+        recipe: Recipe,
+        meter: Meter,
+        companions: Sequence[Companion] = (),
+    ) -> None:
         self.shelf, self.catalogue, self.recipe, self.meter = shelf, catalogue, recipe, meter
+        self.companions = companions
 
     def run(self) -> Manifest:
         """The manifest of the model, which is there now."""
@@ -56,7 +67,7 @@ class Pull:
         for source in self.recipe.modelfile.sources:
             outcome = _offer_or_error(source)
             if isinstance(outcome, Offer):
-                return outcome
+                return joined(outcome, self.companions)
             failures.append((source, outcome))
         raise self._none_of(failures)
 
@@ -87,7 +98,8 @@ class Pull:
         if offer.why:
             self.meter.note(offer.why)
         gather = Gather(self.shelf, self.meter, self.recipe.modelfile)
-        return gather.run(offer, lambda files: self._register(offer, files))
+        whole = joined(offer, self.companions)
+        return gather.run(whole, lambda files: self._register(offer, files))
 
     def _register(self, offer: Offer, files: Gathered) -> Manifest:
         """Write the manifest; the files of the one it replaces go where nothing else uses them."""

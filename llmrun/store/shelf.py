@@ -67,16 +67,17 @@ class Shelf:
         return all(path.is_file() and path.stat().st_size == entry.size for path, entry in pairs)
 
     def take_in(self, fetched: Sequence[Fetched], staging: Path) -> tuple[FileEntry, ...]:
-        """Move verified files from `staging`, which is removed, to their place. Under `lock()`."""
+        """Move verified files from `staging`, which goes, to their place; all as weights. Under `lock()`."""
         digests = [file.sha256 for file in fetched]
         digest = digests[0] if len(digests) == 1 else hashlib.sha256("".join(digests).encode()).hexdigest()
         folder = self.models / "files" / f"{model_stem(fetched[0].path.name)[:100]}-{digest[:12]}"
         folder.mkdir(parents=True, exist_ok=True)
         entries = []
         for file in fetched:
-            place = folder / file.path.name
+            place = folder / file.path.relative_to(staging)
+            place.parent.mkdir(exist_ok=True)
             file.path.replace(place)
-            entries.append(self.manifests.entry(place, file.sha256, file.role))
+            entries.append(self.manifests.entry(place, file.sha256))
         shutil.rmtree(staging)
         return tuple(entries)
 
@@ -92,6 +93,8 @@ class Shelf:
                 continue
             freed += path.stat().st_size
             path.unlink()
-            if not any(path.parent.iterdir()):
-                path.parent.rmdir()
+            for folder in path.parents:
+                if folder == self.models or any(folder.iterdir()):
+                    break
+                folder.rmdir()
         return freed

@@ -7,19 +7,21 @@ read-only folder; nothing is created until something is written.
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import msgspec
 
 from llmrun.config import Paths
-from llmrun.errors import BAD_FILE, CONFLICT, INVALID_REQUEST, UNKNOWN_MODEL, USAGE, LlmrunError
+from llmrun.errors import BAD_FILE, CONFLICT, INVALID_REQUEST, UNKNOWN_MODEL, LlmrunError
 from llmrun.store.blobs import Blobs
-from llmrun.store.catalogue import Catalogue, nearest
+from llmrun.store.catalogue import Catalogue
 from llmrun.store.creating import derive
 from llmrun.store.disk import writing
 from llmrun.store.facts import read_facts
-from llmrun.store.gather import Gather
+from llmrun.store.finding import Finder
+from llmrun.store.gather import Gather, Gathered
+from llmrun.store.joining import Companion, joined, offer_of_held, pinned
 from llmrun.store.manifest import Manifest, now
 from llmrun.store.model import StoredModel, from_files
 from llmrun.store.modelfile import Modelfile
@@ -38,7 +40,7 @@ from llmrun.store.reference import (
     parse_reference,
 )
 from llmrun.store.shelf import Shelf
-from llmrun.store.transports import offer_of
+from llmrun.store.transports import Offer, offer_of
 from llmrun.store.transports.https import sized
 from llmrun.store.transports.local import files_of
 
@@ -56,6 +58,7 @@ class Store:
     def __init__(self, paths: Paths) -> None:
         self._shelf = Shelf(paths.models)
         self._catalogue = Catalogue()
+        self._finder = Finder(self._shelf, self._catalogue)
         self.blobs = Blobs(self._shelf)
         self._quantizer = Quantizer(paths)
 
@@ -70,9 +73,9 @@ class Store:
         reference = parse_reference(name)
         if isinstance(reference, FileRef):
             return from_files(str(reference), files_of(reference.path))
-        manifest = self._find(reference)
+        manifest = self._finder.find(reference)
         if manifest is None:
-            raise self._unknown(name, reference)
+            raise self._finder.unknown(name, reference)
         model = self._shelf.model(manifest)
         if model.missing:
             gone = next(path for path in model.files if not path.is_file())
@@ -85,13 +88,7 @@ class Store:
 
     def can_pull(self, name: str) -> bool:
         """Whether `pull` would know where to look: a catalogue name or a reference to a remote source."""
-        try:
-            reference = parse_reference(name)
-        except LlmrunError:
-            return False
-        if isinstance(reference, NameRef):
-            return reference.hub is not None or self._catalogue.find(reference) is not None
-        return not isinstance(reference, FileRef)
+        return self._finder.can_pull(name)
 
     def pull(
         self,
@@ -107,14 +104,13 @@ class Store:
         `on_progress`: see `progress`."""
         meter = Meter(on_progress, limit_rate)
         with writing(self._shelf.models):
-            recipe = self._recipe(self._parse(reference, quant), reference)
-            recipe.modelfile.require_usable()
-            held = self._held(recipe)
+            recipe = self._finder.recipe(self._finder.parse(reference, quant), reference)
+            held = self._finder.held(recipe)
             if held and not _may_change(recipe):
                 meter.note(f"{held.name} is here already")
                 return self._shelf.model(held)
             try:
-                manifest = Pull(self._shelf, self._catalogue, recipe, meter).run()
+                manifest = self._pull(recipe, meter).run()
             except LlmrunError as error:
                 if held is None:
                     raise
@@ -124,20 +120,20 @@ class Store:
 
     def preview(self, reference: str, *, quant: str | None = None) -> Preview:
         """What `pull` would fetch and whether there is room for it. Fetches and writes nothing."""
-        recipe = self._recipe(self._parse(reference, quant), reference)
-        held = self._held(recipe)
+        recipe = self._finder.recipe(self._finder.parse(reference, quant), reference)
+        held = self._finder.held(recipe)
         if held and not _may_change(recipe):
             return preview_of_held(self._shelf, held)
-        offer = Pull(self._shelf, self._catalogue, recipe, Meter(None)).offer()
+        offer = self._pull(recipe, Meter(None)).offer()
         return preview(self._shelf, sized(offer), Gather(self._shelf, Meter(None), recipe.modelfile))
 
     def peek(self, name: str) -> Peek:
         """What the headers of a model say. One that is not here is read where it lies, by range requests:
         nothing is fetched or kept. The error of the first source where none can be read."""
         reference = parse_reference(name)
-        if isinstance(reference, FileRef) or self._find(reference):
+        if isinstance(reference, FileRef) or self._finder.find(reference):
             return peek_at(self.resolve(name))
-        recipe = self._recipe(reference, name)
+        recipe = self._finder.recipe(reference, name)
         tried: list[Peek | LlmrunError] = []
         for source in recipe.modelfile.sources:
             tried.append(found := self._peeked(source, recipe, name))
@@ -162,14 +158,14 @@ class Store:
             )
         with writing(self._shelf.models), self._shelf.lock():
             try:
-                manifest = self._find(reference)
+                manifest = self._finder.find(reference)
             except LlmrunError as error:
                 if error.kind is not BAD_FILE:
                     raise
                 self._shelf.manifests.delete(str(reference))
                 return Removed(str(reference), 0, in_place=True)
             if manifest is None:
-                raise self._unknown(name, reference)
+                raise self._finder.unknown(name, reference)
             self._shelf.manifests.delete(manifest.name)
             return Removed(
                 manifest.name, self._shelf.drop(manifest), not self._shelf.manifests.owned(manifest)
@@ -187,7 +183,7 @@ class Store:
             if not isinstance(reference := parse_reference(source), FileRef):
                 original = manifests.get(model.name)
                 if original is None:  # removed in this very moment
-                    raise self._unknown(source, reference)
+                    raise self._finder.unknown(source, reference)
                 manifest = msgspec.structs.replace(original, name=name, reference=name, created=now())
             else:
                 manifest = Manifest(
@@ -210,54 +206,65 @@ class Store:
     ) -> StoredModel:
         """Make the model `name` of what `modelfile` says, in place of one that has the name. What it is FROM
         is pulled where it is not here; the weights are shared, not copied."""
-        modelfile.require_usable()
         name = str(parse_name(name))
         reference = modelfile.sources[0]
-        base = self._find(reference)
+        base = self._finder.find(reference)
+        meter = Meter(on_progress)
         with writing(self._shelf.models):
-            if base is None or not self._shelf.whole(base):
-                if not isinstance(reference, NameRef):
-                    recipe = Recipe(str(reference), modelfile, name)
-                    made = Pull(self._shelf, self._catalogue, recipe, Meter(on_progress)).run()
-                    return self._shelf.model(made)
+            if not isinstance(reference, NameRef):
+                # A source means its own files and terms, not what a Modelfile here made of them.
+                if base is None or base.reference != str(reference) or not self._shelf.whole(base):
+                    return self._shelf.model(self._pull(Recipe(name, modelfile, name), meter).run())
+            elif base is None or not self._shelf.whole(base):
                 self.pull(str(reference), on_progress=on_progress)
-            with self._shelf.lock():
-                base = self._find(reference)
-                if base is None:  # removed in this very moment
-                    raise self._unknown(str(reference), reference)
-                old = self._shelf.manifests.readable(name)
-                manifest = derive(base, modelfile, name)
-                self._shelf.manifests.put(manifest)
-                if old:
-                    self._shelf.drop(old)
-        return self._shelf.model(manifest)
+                base = self._finder.find(reference)
+            if base is None:  # removed in this very moment
+                raise self._finder.unknown(str(reference), reference)
+            made = self._derived(base, modelfile, name, meter)
+        return self._shelf.model(made)
 
-    def _parse(self, text: str, quant: str | None) -> Reference:
-        """What `text` names, in the quant that is wanted. USAGE where it has no quants to choose from."""
-        reference = parse_reference(text)
-        if quant is None:
-            return reference
-        chosen: Reference | None = reference
-        if isinstance(reference, NameRef):
-            recipe = self._recipe(reference, text)
-            chosen = recipe.modelfile.sources[0]
-        elif isinstance(reference, RepoRef) and (reference.quant or reference.file):
-            chosen = None
-        if isinstance(chosen, RepoRef):
-            return parse_reference(f"{chosen.HUB}{chosen.repo}:{quant}")
-        raise LlmrunError(
-            USAGE,
-            f"{text} is one file, not a repository with quants",
-            hint="leave --quant out, or name a repository",
-        )
+    def _derived(self, base: Manifest, modelfile: Modelfile, name: str, meter: Meter) -> Manifest:
+        """The model `name`, registered: `base`, which is here, under what `modelfile` says."""
+
+        def register(files: Gathered) -> Manifest:
+            old = self._shelf.manifests.readable(name)
+            manifest = derive(base, modelfile, name, files.entries)
+            self._shelf.manifests.put(manifest)
+            if old:
+                self._shelf.drop(old)
+            return manifest
+
+        companions = self._companions(modelfile, meter)
+        offer = offer_of_held(self._shelf, base, without=("draft",) if modelfile.draft else ())
+        return Gather(self._shelf, meter, modelfile).run(joined(offer, companions), register)
+
+    def _pull(self, recipe: Recipe, meter: Meter) -> Pull:
+        return Pull(self._shelf, self._catalogue, recipe, meter, self._companions(recipe.modelfile, meter))
+
+    def _companions(self, modelfile: Modelfile, meter: Meter) -> Sequence[Companion]:
+        """What `modelfile` names beside the weights, as their sources offer it."""
+        return [
+            Companion(role, str(reference), self._offer(reference, meter))
+            for role, reference in modelfile.companions
+        ]
+
+    def _offer(self, reference: Reference, meter: Meter) -> Offer:
+        """What `reference` gives, from the model that is here where it is one."""
+        if isinstance(reference, FileRef):
+            return offer_of(reference)
+        held = self._finder.find(reference)
+        if held and self._shelf.whole(held):
+            return offer_of_held(self._shelf, held)
+        recipe = self._finder.recipe(reference, str(reference))
+        return pinned(self._pull(recipe, meter).offer(), recipe.modelfile)
 
     def full_name(self, name: str) -> str:
         """The name that `name` is short for, also of a model whose files are gone. UNKNOWN_MODEL where there
         is no such model."""
         reference = parse_reference(name)
-        manifest = self._find(reference)
+        manifest = self._finder.find(reference)
         if manifest is None:
-            raise self._unknown(name, reference)
+            raise self._finder.unknown(name, reference)
         return manifest.name
 
     def create_quantized(
@@ -275,69 +282,6 @@ class Store:
             for step in (plain, wish.name):
                 if self._shelf.manifests.exists(step):
                     self.remove(step)
-
-    def _recipe(self, reference: Reference, text: str) -> Recipe:
-        """What a pull of `reference` should do. UNKNOWN_MODEL where no source is known."""
-        if not isinstance(reference, NameRef):
-            return Recipe(str(reference), Modelfile(sources=(reference,)))
-        if entry := self._catalogue.find(reference):
-            return Recipe(entry.name, entry.modelfile, entry.name)
-        if manifest := self._shelf.manifests.readable(str(reference)):
-            modelfile = Modelfile(
-                sources=(parse_reference(manifest.source),),
-                options=manifest.options,
-                system=manifest.system,
-                template=manifest.template,
-                messages=manifest.messages,
-                license=manifest.license,
-            )
-            return Recipe(manifest.reference, modelfile, manifest.name)
-        if reference.hub:
-            return Recipe(str(reference.hub), Modelfile(sources=(reference.hub,)))
-        raise self._unknown(text, reference)
-
-    def _held(self, recipe: Recipe) -> Manifest | None:
-        """The model of `recipe` as it is here: whole, and with the digest that the recipe pins."""
-        if recipe.name:
-            manifest = self._shelf.manifests.readable(recipe.name)
-        else:
-            manifest = next((m for m in self._shelf.manifests.all() if m.reference == recipe.reference), None)
-        if manifest is None or not self._shelf.whole(manifest):
-            return None
-        return manifest if recipe.modelfile.sha256 in (None, manifest.files[0].sha256) else None
-
-    def _find(self, reference: Reference) -> Manifest | None:
-        """The manifest that `reference` means: own names first, then what it was pulled by."""
-        manifests = self._shelf.manifests
-        if isinstance(reference, NameRef):
-            if manifest := manifests.get(str(reference)):
-                return manifest
-            if not reference.tag:
-                if (entry := self._catalogue.find(reference)) and (manifest := manifests.get(entry.name)):
-                    return manifest
-                tagged = [m for m in manifests.all() if m.name.startswith(f"{reference.name}:")]
-                if len(tagged) == 1:
-                    return tagged[0]
-            return self._find(reference.hub) if reference.hub else None
-        text = str(reference).lower()
-        found = [m for m in manifests.all() if text in (m.reference.lower(), m.source.lower())]
-        if not found and isinstance(reference, RepoRef) and not (reference.quant or reference.file):
-            found = [m for m in manifests.all() if m.source.lower().startswith((f"{text}:", f"{text}/"))]
-        return max(found, key=lambda m: m.created, default=None)
-
-    def _unknown(self, name: str, reference: Reference) -> LlmrunError:
-        what = f"there is no model {name!r} on this machine"
-        if self.can_pull(name):
-            return LlmrunError(UNKNOWN_MODEL, what, hint=f"get it: llmrun pull {name}")
-        here = [manifest.name for manifest in self._shelf.manifests.all()]
-        near = nearest(str(reference), list(dict.fromkeys([*here, *self._catalogue.names()])))
-        if not near:
-            hint = "see llmrun list, or get one from the Hub: llmrun pull hf.co/ORG/REPO"
-        else:
-            hint = f"near it: {', '.join(near)}"
-            if near[0] not in here:
-                hint += f". Get one: llmrun pull {near[0]}"
-        return LlmrunError(UNKNOWN_MODEL, what, hint=hint, near=near)
 
 
 def _may_change(recipe: Recipe) -> bool:

@@ -11,6 +11,7 @@ from llmrun.config import Settings
 from llmrun.daemon.prepare import content_version, prepare
 from llmrun.errors import INVALID_REQUEST, LlmrunError
 from llmrun.store import StoredModel
+from llmrun.store.model import Beside
 from llmrun.types import (
     DetokenizeRequest,
     GenerateRequest,
@@ -66,7 +67,8 @@ def test_prepare_asks_for_what_settings_and_model_say() -> None:
 
 
 def test_prepare_names_the_files_that_belong_to_the_model() -> None:
-    adapters, draft = (Path("/models/x.gguf"), Path("/models/y.gguf")), Path("/models/d.gguf")
+    adapters = tuple(Beside(Path(f"/models/{name}.gguf"), "", 1) for name in "xy")
+    draft = Beside(Path("/models/d.gguf"), "", 1)
     _, wanted = prepare(chat(USER), model(adapters=adapters, draft=draft), "1", Settings())
     assert wanted.load.adapters == ("/models/x.gguf", "/models/y.gguf")
     assert wanted.load.draft == "/models/d.gguf"
@@ -90,7 +92,7 @@ def test_content_version_is_the_digest() -> None:
 def test_content_version_changes_with_a_file_beside_the_weights(tmp_path: Path) -> None:
     adapter = tmp_path / "lora.gguf"
     adapter.write_bytes(b"GGUF")
-    adapted = model(files=(Path("/models/a.gguf"), adapter), adapters=(adapter,), sha256="abc")
+    adapted = model(files=(Path("/models/a.gguf"), adapter), sha256="abc")
     before = content_version(adapted)
     os.utime(adapter, (1, 1))
     assert content_version(adapted) != before

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from llmrun.config import Paths
-from llmrun.errors import DIGEST, INVALID_REQUEST, UNKNOWN_MODEL, LlmrunError
+from llmrun.errors import DIGEST, UNKNOWN_MODEL, LlmrunError
 from llmrun.store import Store, StoredModel, parse_modelfile
 from llmrun.types import Message
 from tests.store.conftest import files_under, sha256
@@ -98,7 +98,7 @@ def test_create_pinned_to_other_bytes_is_refused(store: Store, host: Host, tmp_p
 
 def test_create_what_cannot_be_done_leaves_nothing(store: Store, parent: StoredModel) -> None:
     cases = {
-        "FROM parent\nADAPTER ./lora.gguf": INVALID_REQUEST,
+        "FROM parent\nADAPTER ./lora.gguf": UNKNOWN_MODEL,
         "FROM nothing-like-it": UNKNOWN_MODEL,
         "FROM ./missing.gguf": UNKNOWN_MODEL,
     }
@@ -109,3 +109,17 @@ def test_create_what_cannot_be_done_leaves_nothing(store: Store, parent: StoredM
     with pytest.raises(LlmrunError, match="own name"):
         store.create("hf.co/a/b", parse_modelfile("FROM parent"))
     assert [model.name for model in store.list()] == [parent.name]
+
+
+def test_create_from_a_source_takes_nothing_of_models_that_were_made_of_it(
+    store: Store, host: Host, tmp_path: Path
+) -> None:
+    url = host.put("/m-Q8_0.gguf", gguf_bytes(tmp_path))
+    store.create("pirate", parse_modelfile(f"FROM {url}\nSYSTEM Arr.\nPARAMETER top_k 3"))
+    plain = store.create("plain", parse_modelfile(f"FROM {url}"))
+    assert (plain.system, plain.options.top_k) == (None, None)
+    pulled = store.pull(url)
+    assert (pulled.name, pulled.system) == ("m:Q8_0", None)
+    assert store.resolve(url) == pulled
+    assert store.resolve("pirate").system == "Arr."
+    assert sum(seen.sent for seen in host.gets("/m-Q8_0.gguf")) == pulled.size

@@ -13,6 +13,7 @@ from llmrun.store.housekeeping import Housekeeper
 from llmrun.store.importing import Found, Imported, Importer, find_all
 from tests.store.conftest import files_under, sha256
 from tests.store.models import gguf_bytes
+from tests.support.tiny import Shape, write_llama, write_lora
 
 KIND = "application/vnd.ollama.image."
 
@@ -98,18 +99,25 @@ def test_import_of_a_model_that_vanished_is_listed_as_missing(
     assert store.remove(model.name).in_place
 
 
-@pytest.mark.parametrize(
-    "layers",
-    [
-        {"system": b"a cloud model"},
-        {"model": b"GGUF", "adapter": b"GGUF"},
-    ],
-)
-def test_import_ollama_models_that_cannot_run_here_are_left(
-    person: Path, paths: Paths, layers: dict[str, bytes]
-) -> None:
-    put_ollama(person / ".ollama" / "models", "library/odd/1b", layers)
+def test_import_ollama_model_of_the_cloud_is_left(person: Path, paths: Paths) -> None:
+    put_ollama(person / ".ollama" / "models", "library/odd/1b", {"system": b"a cloud model"})
     assert take_all(paths, person) == []
+
+
+def test_import_ollama_model_brings_its_adapter_in_place(
+    person: Path, paths: Paths, store: Store, tmp_path: Path
+) -> None:
+    weights = write_llama(tmp_path / "m.gguf").read_bytes()
+    lora = write_lora(tmp_path / "lora.gguf").read_bytes()
+    put_ollama(person / ".ollama" / "models", "library/tiny/1b", {"adapter": lora, "model": weights})
+    (taken,) = take_all(paths, person)
+    model = store.resolve(taken.name)
+    assert [one.path.read_bytes() == lora for one in model.adapters] == [True]
+    assert model.in_place
+    wrong = write_lora(tmp_path / "wrong.gguf", Shape(embd=128)).read_bytes()
+    put_ollama(person / ".ollama" / "models", "library/odd/1b", {"model": weights + b" ", "adapter": wrong})
+    odd = next(one for one in take_all(paths, person) if one.found.name == "odd:1b")
+    assert (odd.state, "blk.0.attn_q" in odd.reason) == ("refused", True)
 
 
 @pytest.mark.parametrize("digest", ["sha256:../../../etc/passwd", "sha256:00", "md5:00"])

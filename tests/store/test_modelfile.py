@@ -133,13 +133,6 @@ def test_parse_modelfile_go_template_becomes_its_jinja_twin() -> None:
     assert "{%- for item0 in messages" in parsed.template
 
 
-@pytest.mark.parametrize("line", ["ADAPTER ./lora.gguf", "DRAFT small"])
-def test_require_usable_what_the_engine_cannot_do_is_refused_by_name(line: str) -> None:
-    parsed = parse_modelfile(f"FROM x\n{line}")
-    with pytest.raises(LlmrunError, match=line.split()[0]):
-        parsed.require_usable()
-
-
 def test_below_anchors_relative_paths_only(tmp_path: Path) -> None:
     parsed = parse_modelfile(f"FROM ./a.gguf\nADAPTER {tmp_path}/b.gguf\nDRAFT small").below(tmp_path / "sub")
     assert parsed.sources == (FileRef(str(tmp_path / "sub" / "a.gguf")),)

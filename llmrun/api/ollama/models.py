@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta, timezone
 from typing import TYPE_CHECKING
 
-from llmrun.store import GGUFHeader, Modelfile, format_modelfile, parse_reference
+from llmrun.store import GGUFHeader, format_modelfile, modelfile_of
 from llmrun.store.gguf import LongArray, Value
 
 if TYPE_CHECKING:
@@ -167,13 +167,4 @@ def parameters(model: StoredModel) -> str:
 
 def modelfile(model: StoredModel) -> str:
     """A Modelfile that makes this model from its source."""
-    described = Modelfile(
-        sources=(parse_reference(model.source),),
-        sha256=model.sha256,
-        size=model.size,
-        options=model.options,
-        template=model.template,
-        system=model.system,
-        license=model.license,
-    )
-    return format_modelfile(described)
+    return format_modelfile(modelfile_of(model))

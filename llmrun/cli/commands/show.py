@@ -14,7 +14,7 @@ from llmrun.cli.output import Output
 from llmrun.cli.records import model_record
 from llmrun.cli.session import session_of
 from llmrun.errors import NO_TEMPLATE, NOT_FOUND, USAGE, LlmrunError
-from llmrun.store import Modelfile, Store, format_modelfile, parse_reference
+from llmrun.store import Store, format_modelfile, modelfile_of
 from llmrun.store.disk import human
 from llmrun.store.peeking import Peek
 
@@ -84,6 +84,9 @@ def _details(out: Output, peek: Peek) -> None:
     else:
         pairs.append(("modified", model.modified.astimezone().strftime("%Y-%m-%d %H:%M")))
         pairs += [("file", str(file)) for file in model.files]
+    pairs += [("adapter", one.source or one.path.name) for one in model.adapters]
+    if model.draft:
+        pairs.append(("draft", model.draft.source or model.draft.path.name))
     if model.system:
         pairs.append(("system", model.system))
     pairs += [(f"message ({message.role})", message.content) for message in model.messages]
@@ -100,18 +103,7 @@ def _part(out: Output, name: str, text: str) -> None:
 
 
 def _modelfile(out: Output, peek: Peek) -> None:
-    model = peek.model
-    described = Modelfile(
-        sources=(parse_reference(model.source),),
-        sha256=model.sha256,
-        size=model.size,
-        options=model.options,
-        template=model.template,
-        system=model.system,
-        messages=model.messages,
-        license=model.license,
-    )
-    _part(out, "modelfile", format_modelfile(described))
+    _part(out, "modelfile", format_modelfile(modelfile_of(peek.model)))
 
 
 def _template(out: Output, peek: Peek) -> None:

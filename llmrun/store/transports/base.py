@@ -19,7 +19,8 @@ from llmrun.types import Message, Options
 class RemoteFile:
     """A file a source has; `size` and `sha256` as the source states them, None where it does not say.
     `url` is where its bytes are, empty where only the transport knows; `role` what it is to the model;
-    `here` where it already lies on this machine, to be used in place."""
+    `here` where it already lies on this machine, to be used in place; `source` the reference it comes
+    by, where that is not its offer's."""
 
     name: str
     size: int | None = None
@@ -27,6 +28,7 @@ class RemoteFile:
     url: str = ""
     role: Role = "weights"
     here: Path | None = None
+    source: str = ""
 
 
 @dataclass(frozen=True)
@@ -35,7 +37,6 @@ class Fetched:
 
     path: Path
     sha256: str
-    role: Role = "weights"
 
 
 @dataclass(frozen=True)
@@ -76,6 +77,11 @@ class Offer:
     def size(self) -> int | None:
         """Bytes of all files, None where one is not known."""
         return total(self.files)
+
+
+def own(files: Sequence[RemoteFile]) -> tuple[RemoteFile, ...]:
+    """Those that come by their offer's own source."""
+    return tuple(file for file in files if not file.source)
 
 
 def total(files: Sequence[RemoteFile]) -> int | None:

@@ -61,6 +61,6 @@ def fetch_all(
     for file in files:
         target = folder / file.name
         wanted = replace(pattern, url=file.url, size=file.size, sha256=file.sha256)
-        fetched.append(Fetched(target, download(wanted, target, meter), file.role))
+        fetched.append(Fetched(target, download(wanted, target, meter)))
         meter.file_done(target.stat().st_size)
     return tuple(fetched)

@@ -16,7 +16,7 @@ from typing import Any, Protocol
 
 import msgspec
 
-from llmrun.errors import BAD_FILE, DIGEST, DOWNLOAD, INVALID_REQUEST, NOT_FOUND, LlmrunError
+from llmrun.errors import BAD_FILE, DIGEST, DOWNLOAD, NOT_FOUND, LlmrunError
 from llmrun.store import web
 from llmrun.store.companions import Role
 from llmrun.store.go_template import Untranslatable, looks_go, to_jinja
@@ -30,7 +30,8 @@ from llmrun.types import Message, Options
 _REGISTRY = "registry.ollama.ai"
 _MANIFEST = {"Accept": "application/vnd.docker.distribution.manifest.v2+json"}
 _KIND = "application/vnd.ollama.image."
-_FILES: dict[str, Role] = {"model": "weights", "projector": "projector"}
+FILES: dict[str, Role] = {"model": "weights", "projector": "projector", "adapter": "adapter"}
+_PREFIXES: dict[Role, str] = {"projector": "mmproj", "adapter": "lora"}
 _DENIED = "models that need Ollama's own key cannot be pulled; use a public one"
 _DIGEST = re.compile(r"sha256:([0-9a-f]{64})")
 _SUM = re.compile(r"sha256:([0-9a-f]{64})\s+(\d{1,19})-(\d{1,19})")
@@ -144,12 +145,6 @@ def _files(source: _Source, layers: Sequence[Layer]) -> tuple[RemoteFile, ...]:
     by_kind: dict[str, list[Layer]] = {}
     for layer in layers:
         by_kind.setdefault(layer.kind, []).append(layer)
-    if "adapter" in by_kind:
-        raise LlmrunError(
-            INVALID_REQUEST,
-            f"{reference} needs an adapter over its weights, which llmrun cannot apply yet",
-            hint="pull the model it was made from",
-        )
     if len(by_kind.get("model", ())) != 1:
         raise LlmrunError(
             NOT_FOUND,
@@ -157,9 +152,9 @@ def _files(source: _Source, layers: Sequence[Layer]) -> tuple[RemoteFile, ...]:
             hint="it may be a model that only runs in the cloud; pull another tag",
         )
     files = []
-    for kind, role in _FILES.items():
+    for kind, role in FILES.items():
         for number, layer in enumerate(by_kind.get(kind, ())):
-            prefix = "" if role == "weights" else f"mmproj{number or ''}-"
+            prefix = "" if role == "weights" else f"{_PREFIXES[role]}{number or ''}-"
             sha256 = source.sha256(layer)
             name = f"{prefix}{reference.model}-{reference.tag}.gguf"
             files.append(RemoteFile(name, layer.size, sha256, f"{source.base}/blobs/sha256:{sha256}", role))

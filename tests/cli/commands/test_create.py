@@ -60,5 +60,5 @@ def test_create_faults_are_one_line_with_the_place(stocked: Shell, tmp_path: Pat
     (tmp_path / "binary").write_bytes(b"\xff\xfe\x00")
     assert stocked.run("create", "x", "-f", str(tmp_path / "binary")).code == 2
     done = stocked.run("create", "x", "-f", "-", stdin=f"FROM {MODEL}\nADAPTER ./lora.gguf\n")
-    assert (done.code, "ADAPTER" in done.err) == (2, True)
+    assert (done.code, "lora.gguf does not exist" in done.err) == (3, True)
     assert "x" not in stocked.run("list").out.split()

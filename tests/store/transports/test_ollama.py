@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from llmrun.config import Paths
-from llmrun.errors import BAD_FILE, DIGEST, DOWNLOAD, INVALID_REQUEST, NOT_FOUND, Kind, LlmrunError
+from llmrun.errors import BAD_FILE, DIGEST, DOWNLOAD, NOT_FOUND, Kind, LlmrunError
 from llmrun.store import Store
 from llmrun.store.disk import BLOCK
 from tests.store.conftest import files_under, sha256
@@ -182,7 +182,6 @@ def test_pull_blob_that_leads_elsewhere_is_refused(
 @pytest.mark.parametrize(
     ("layers", "kind", "what"),
     [
-        ({"model": b"GGUF", "adapter": b"GGUF"}, INVALID_REQUEST, "adapter"),
         ({"system": b"cloud"}, NOT_FOUND, "has 0 GGUF files"),
         ({"model": b"GGUF", "params": b"["}, DOWNLOAD, "parameters"),
     ],
