@@ -9,6 +9,7 @@ import asyncio
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 
+from llmrun.api.asker import of_asker
 from llmrun.api.ports import Service
 from llmrun.errors import INTERNAL, LlmrunError
 from llmrun.types import AnyRequest, Event, Failed, Finished
@@ -35,7 +36,7 @@ async def answers(service: Service, requests: Sequence[AnyRequest]) -> AsyncGene
 
 
 async def _one(service: Service, request: AnyRequest) -> AsyncGenerator[Event, None]:
-    async with aclosing(service.ask(request)) as events:
+    async with aclosing(service.ask(of_asker(request))) as events:
         async for event in events:
             if isinstance(event, Failed):
                 raise LlmrunError.from_info(event.error)

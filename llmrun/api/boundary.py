@@ -19,6 +19,7 @@ from starlette.requests import ClientDisconnect
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from llmrun.api.asker import note_asker
 from llmrun.api.guard import Guard
 from llmrun.api.inflight import ClientGone
 from llmrun.api.metrics import Metrics
@@ -65,6 +66,7 @@ class Boundary:
         request_id = f"req_{secrets.token_hex(12)}"
         scope.setdefault("state", {})["request_id"] = request_id
         headers = Headers(scope=scope)
+        note_asker((scope.get("client") or ("",))[0], headers)
         # OpenAI's clients read the one name, Anthropic's the other.
         shared = {"x-request-id": request_id, "request-id": request_id, **self._cors(headers)}
         began = False

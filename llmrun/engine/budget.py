@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 # A step beside running answers may take this long: their inter-token latency while a prompt arrives.
 BUSY_STEP_S = 0.1
 # A step without them bounds how long a new or cancelled request waits for its turn.
@@ -30,3 +32,21 @@ class PrefillBudget:
             return self._most
         affordable = int((BUSY_STEP_S if busy else IDLE_STEP_S) / self._seconds_per_token)
         return max(LEAST, min(self._most, affordable))
+
+
+def shares(pending: Sequence[int], tokens: int) -> list[int]:
+    """How many of a step's prefill tokens each prompt gets; `pending`: what they need, oldest first.
+
+    Half is the oldest's, so that no prompt waits for ever; the rest goes to the shortest first, so that a
+    short one does not wait for a long one.
+    """
+    given = [0] * len(pending)
+    if not pending or tokens <= 0:
+        return given
+    given[0] = min(pending[0], -(-tokens // 2))
+    left = tokens - given[0]
+    for place in sorted(range(len(pending)), key=pending.__getitem__):
+        more = min(pending[place] - given[place], left)
+        given[place] += more
+        left -= more
+    return given

@@ -26,6 +26,7 @@ class EngineRequest:
     min_indent, line_seconds  see `llmrun.engine.lines`
     adapters    one number for each adapter of the context; sequences share KV where these are equal
     constraints one for each answer, which the request gives away; empty: answers are free
+    client      who asks: clients take turns           priority  lower begins sooner
     shown       control tokens that are part of an answer's text, and the bytes they stand for
     """
 
@@ -45,3 +46,5 @@ class EngineRequest:
     min_indent: int = 0
     line_seconds: float | None = None
     adapters: Adapters = ()
+    client: str = ""
+    priority: int = 0

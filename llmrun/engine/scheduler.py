@@ -6,10 +6,11 @@ the context implements and tests record.
 The rules
 - Sequences that adapters set apart take turns (see `turns`); they share no KV.
 - Decode rows first, one token each, and what grammars forced behind them as far as the budget goes;
-  then prefill chunks, oldest sequence first.
+  then prefill chunks: half for the oldest prompt, the rest for the shortest (`budget.shares`).
 - A waiting prompt begins with the longest prefix that any resident sequence has: cells are shared,
   not copied. If a running sequence is about to compute more of that prefix, the prompt waits for it.
   Where a saved prefix (in host memory, on disk) has clearly more, it is brought back instead.
+- Who begins next is decided by `fair_queue`: by priority, then clients take turns.
 - A prompt is admitted when all admitted prompts fit into the cells that are free or retained.
 - Answers grow. When cells run out, retained prefixes are saved first, least recently used; then the
   youngest running sequence is swapped out to host memory. It comes back before anything new begins.
@@ -22,7 +23,9 @@ from collections import deque
 from itertools import islice
 from typing import NamedTuple
 
+from llmrun.engine.budget import shares
 from llmrun.engine.cells import Cells
+from llmrun.engine.fair_queue import FairQueue
 from llmrun.engine.kv_memory import KVMemory
 from llmrun.engine.matching import NO_MATCH, Match, among_running, among_saved
 from llmrun.engine.resident import Resident
@@ -64,7 +67,7 @@ class Scheduler:
         self.parallel = parallel
         self._trimmable = trimmable
         self._free_slots = list(range(slots))
-        self.waiting: deque[Sequence] = deque()
+        self.waiting = FairQueue()
         self.swapped: deque[Sequence] = deque()
         self.running: list[Sequence] = []
         self.retained = RetainedPrefixes()
@@ -77,7 +80,7 @@ class Scheduler:
 
     def add(self, sequence: Sequence) -> None:
         """Queue a new sequence. Its tokens fit into the context."""
-        self.waiting.append(sequence)
+        self.waiting.add(sequence)
 
     def plan(self, budget: int) -> list[Row]:
         """The rows of the next step; at most `budget` tokens, if that leaves every decoding sequence
@@ -145,13 +148,10 @@ class Scheduler:
             length = 1 + min(sequence.pending - 1, rest)
             rows.append(Row(sequence, length, length == sequence.pending))
             rest -= length - 1
-        for sequence in running:
-            if not sequence.decoding:
-                length = min(sequence.pending, rest)
-                if length <= 0:
-                    break
+        prefilling = [s for s in running if not s.decoding]
+        for sequence, length in zip(prefilling, shares([s.pending for s in prefilling], rest), strict=True):
+            if length:
                 rows.append(Row(sequence, length, length == sequence.pending))
-                rest -= length
         return rows
 
     def _secure_decode(self) -> None:
@@ -171,7 +171,9 @@ class Scheduler:
 
     def _admit(self) -> None:
         # Looking at each costs a comparison with every resident prefix: no more than could begin soon.
-        for sequence in list(islice(self.waiting, 2 * self.parallel)):
+        if len(self.running) >= self.parallel:
+            return
+        for sequence in islice(self.waiting.ordered(self.running), 2 * self.parallel):
             if self.swapped or len(self.running) >= self.parallel:
                 return
             match = self._match(sequence)

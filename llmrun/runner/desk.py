@@ -203,6 +203,8 @@ class Desk:
             min_indent=request.min_indent,
             line_seconds=request.line_seconds,
             adapters=scales(request.adapters, info.adapters),
+            client=request.client,
+            priority=request.priority,
         )
 
     def _constraints(self, request: GenerateRequest) -> tuple[Constraint, ...]:

@@ -73,6 +73,7 @@ class GenerateRequest(msgspec.Struct, frozen=True, kw_only=True, tag="generate")
                      an error and the end; or the oldest part behind the system prompt, or the middle of
                      the prompt, left out
     client           who asks, for fairness between clients; "" is one client too
+    priority         lower begins sooner, whoever asks
     adapters         which of the model's LoRA adapters count; those not named do not. None: all, at 1
     """
 
@@ -102,6 +103,7 @@ class GenerateRequest(msgspec.Struct, frozen=True, kw_only=True, tag="generate")
     continues: bool = False
     overflow: Overflow = "error"
     client: str = ""
+    priority: int = 0
     adapters: tuple[AdapterScale, ...] | None = None
 
 

@@ -24,7 +24,7 @@ def test_bodies_are_those_that_the_routes_read() -> None:
 def test_rows_say_what_becomes_of_each_field_down_to_the_parts() -> None:
     found = {row.field: row.verdict for row in rows(ChatBody)}
     assert found["temperature"] == "honoured"
-    assert found["user"] == "ignored"
+    assert found["service_tier"] == "ignored"
     assert found["audio"] == "refused"
     assert found["tools.N.function.parameters"] == "honoured"
     assert found["messages.N.content.N.image_url"] == "refused"

@@ -1,6 +1,9 @@
 from __future__ import annotations
 
-from llmrun.engine.budget import BUSY_STEP_S, LEAST, PrefillBudget
+from hypothesis import given
+from hypothesis import strategies as st
+
+from llmrun.engine.budget import BUSY_STEP_S, LEAST, PrefillBudget, shares
 
 
 def test_tokens_before_any_step_is_the_whole_batch() -> None:
@@ -24,3 +27,25 @@ def test_observe_decode_steps_teach_nothing() -> None:
     budget = PrefillBudget(512)
     budget.observe(1, 10.0)
     assert budget.tokens(busy=True) == 512
+
+
+def test_shares_short_prompt_behind_a_long_one_is_computed_at_once() -> None:
+    assert shares([3000, 40], 128) == [88, 40]
+
+
+def test_shares_oldest_gets_half_however_many_short_ones_come() -> None:
+    assert shares([3000, 60, 60, 60], 128) == [64, 60, 4, 0]
+
+
+def test_shares_of_one_prompt_or_none() -> None:
+    assert shares([50], 128) == [50]
+    assert shares([500], 128) == [128]
+    assert shares([], 128) == []
+    assert shares([5, 5], 0) == [0, 0]
+
+
+@given(st.lists(st.integers(1, 300), max_size=8), st.integers(-5, 500))
+def test_shares_spend_the_budget_where_there_is_need(pending: list[int], tokens: int) -> None:
+    given_out = shares(pending, tokens)
+    assert sum(given_out) == min(sum(pending), max(0, tokens))
+    assert all(0 <= one <= need for one, need in zip(given_out, pending, strict=True))

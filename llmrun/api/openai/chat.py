@@ -37,6 +37,8 @@ def to_request(body: ChatBody, request_id: str) -> GenerateRequest:
         messages=messages,
         options=body.options(old if new is None else new),
         logit_bias=body.logit_bias or {},
+        client=body.user or "",
+        priority=body.priority or 0,
         n=body.n or 1,
         logprobs=(body.top_logprobs or 0) if body.logprobs else None,
         template_kwargs=body.chat_template_kwargs or {},

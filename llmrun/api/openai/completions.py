@@ -23,6 +23,8 @@ def to_requests(body: CompletionBody, request_id: str) -> list[GenerateRequest]:
             prompt=prompt,
             options=body.options(body.max_tokens),
             logit_bias=body.logit_bias or {},
+            client=body.user or "",
+            priority=body.priority or 0,
             n=body.tries,
             logprobs=0 if chooses and body.logprobs is None else body.logprobs,
             echo=bool(body.echo),

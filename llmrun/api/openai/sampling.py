@@ -51,7 +51,10 @@ class Generation(LlamaSampling):
         int | None,
         Field(ge=1, le=INT32, description="not OpenAI's; tokens of context to load the model with"),
     ] = None
-    user: Annotated[str | None, Ignored("names the caller")] = None
+    user: Annotated[str | None, Field(description="callers take turns, and users of one caller too")] = None
+    priority: Annotated[
+        int | None, Field(ge=-100, le=100, description="vLLM's; lower begins sooner, whoever asks")
+    ] = None
 
 
 class Sampling(Generation):
