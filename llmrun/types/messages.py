@@ -62,8 +62,10 @@ class Thinking(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     enabled  on or off, by the template's own switch
     effort   for templates that know one
     budget   tokens of reasoning at most; then it is closed and the answer begins
+    wish     what the model's template cannot be told is passed over; else it is an error
     """
 
     enabled: bool | None = None
     effort: Effort | None = None
     budget: int | None = None
+    wish: bool = False

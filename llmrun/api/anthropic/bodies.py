@@ -68,7 +68,7 @@ class Conversation(Body):
         """What the fields on it say together; None: nothing."""
         effort = self.output_config.level() if self.output_config else None
         if self.thinking is None:
-            return Thinking(effort=effort) if effort else None
+            return Thinking(effort=effort, wish=True) if effort else None
         return self.thinking.thinking(effort)
 
     @property

@@ -32,7 +32,10 @@ class ThinkingConfig(Body):
     type: Annotated[
         Literal["enabled", "disabled", "adaptive"],
         BeforeValidator(_not_between_tools),
-        Field(description="`enabled`, `disabled`, or `adaptive`: enabled without a budget"),
+        Field(
+            description="`enabled`, `disabled`, or `adaptive`: enabled without a budget; a model that "
+            "cannot think answers without"
+        ),
     ]
     budget_tokens: Annotated[
         int | None,
@@ -54,7 +57,9 @@ class ThinkingConfig(Body):
         return self
 
     def thinking(self, effort: Effort | None) -> Thinking:
-        return Thinking(enabled=self.type != "disabled", effort=effort, budget=self.budget_tokens)
+        """The same in the daemon's words. Agents send it to every model, so it is a wish."""
+        enabled = self.type != "disabled"
+        return Thinking(enabled=enabled, effort=effort, budget=self.budget_tokens, wish=True)
 
 
 class OutputFormatBody(Body):
@@ -73,7 +78,10 @@ class OutputFormatBody(Body):
 class OutputConfig(Body):
     effort: Annotated[
         Literal["low", "medium", "high", "xhigh", "max"] | None,
-        Field(description="for models whose template knows an effort of thinking; above `high` is `high`"),
+        Field(
+            description="of thinking; above `high` is `high`; a model whose template knows no such word "
+            "goes on without"
+        ),
     ] = None
     format: Annotated[OutputFormatBody | None, Field(description="the answer keeps to it")] = None
 

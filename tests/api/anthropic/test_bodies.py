@@ -160,12 +160,15 @@ def test_messages_body_wrong_thinking_is_named(thinking: Any, limit: int, field:
     ("fields", "wanted"),
     [
         ({}, None),
-        ({"output_config": {"effort": "max"}}, Thinking(effort="high")),
-        ({"thinking": {"type": "enabled", "budget_tokens": 1024}}, Thinking(enabled=True, budget=1024)),
-        ({"thinking": {"type": "disabled"}}, Thinking(enabled=False)),
+        ({"output_config": {"effort": "max"}}, Thinking(effort="high", wish=True)),
+        (
+            {"thinking": {"type": "enabled", "budget_tokens": 1024}},
+            Thinking(enabled=True, budget=1024, wish=True),
+        ),
+        ({"thinking": {"type": "disabled"}}, Thinking(enabled=False, wish=True)),
         (
             {"thinking": {"type": "adaptive"}, "output_config": {"effort": "low"}},
-            Thinking(enabled=True, effort="low"),
+            Thinking(enabled=True, effort="low", wish=True),
         ),
     ],
 )

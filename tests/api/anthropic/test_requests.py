@@ -63,7 +63,7 @@ def test_to_request_every_field_reaches_the_request() -> None:
         options=Options(temperature=0.5, top_p=0.25, top_k=3, max_tokens=4000, stop=("\n",)),
         tools=(Tool(name="look", description="Looks.", parameters=schema, strict=True),),
         tool_choice=ToolChoice(mode="required", name="look", parallel=False),
-        thinking=Thinking(enabled=True, effort="low", budget=1024),
+        thinking=Thinking(enabled=True, effort="low", budget=1024, wish=True),
         output_format=request.output_format,
     )
     assert request.output_format.kind == "json_schema"
