@@ -23,6 +23,7 @@ from llmrun.api.llamacpp.state_routes import llamacpp_state_routes
 from llmrun.api.metrics import Metrics
 from llmrun.api.ollama import lines as ollama
 from llmrun.api.ollama.create_routes import ollama_create_routes
+from llmrun.api.ollama.embedding_routes import ollama_embedding_routes
 from llmrun.api.ollama.model_routes import ollama_model_routes
 from llmrun.api.ollama.routes import ollama_routes
 from llmrun.api.oneline import Json
@@ -31,6 +32,7 @@ from llmrun.api.openai.responses.routes import responses_routes
 from llmrun.api.openai.routes import openai_routes
 from llmrun.api.pages import describe, page_routes
 from llmrun.api.ports import Service
+from llmrun.api.vector_routes import vector_routes
 from llmrun.config import Settings
 from llmrun.errors import METHOD_NOT_ALLOWED, NOT_FOUND, LlmrunError
 
@@ -55,8 +57,10 @@ def create_app(
     app.include_router(anthropic_model_routes(service))
     app.include_router(openai_routes(service, in_flight))
     app.include_router(responses_routes(service, in_flight))
+    app.include_router(vector_routes(service, in_flight))
     app.include_router(anthropic_routes(service, in_flight))
     app.include_router(ollama_routes(service, in_flight))
+    app.include_router(ollama_embedding_routes(service, in_flight))
     app.include_router(ollama_model_routes(service, in_flight))
     app.include_router(ollama_create_routes(service, in_flight))
     app.include_router(llamacpp_routes(service, in_flight))

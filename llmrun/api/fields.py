@@ -16,19 +16,26 @@ from llmrun.api.anthropic.bodies import CountBody, MessagesBody
 from llmrun.api.control import ShutdownBody, StopBody
 from llmrun.api.llamacpp.bodies import DetokenizeBody, InfillBody, LlamaCompletionBody, TokenizeBody
 from llmrun.api.ollama.bodies import GenerateBody, OllamaChatBody
+from llmrun.api.ollama.embedding import EmbedBody, OllamaEmbeddingsBody
 from llmrun.api.ollama.model_bodies import CopyBody, CreateBody, DeleteBody, PullBody, ShowBody
 from llmrun.api.openai.bodies import ChatBody, CompletionBody
+from llmrun.api.openai.embeddings import EmbeddingsBody
 from llmrun.api.openai.responses.bodies import ResponsesBody
+from llmrun.api.rerank import RerankBody
 from llmrun.api.schema import Body, Ignored, Refused
 
 BODIES: dict[str, type[Body]] = {
     "/v1/chat/completions": ChatBody,
     "/v1/completions": CompletionBody,
     "/v1/responses": ResponsesBody,
+    "/v1/embeddings": EmbeddingsBody,
+    "/v1/rerank": RerankBody,
     "/v1/messages": MessagesBody,
     "/v1/messages/count_tokens": CountBody,
     "/api/generate": GenerateBody,
     "/api/chat": OllamaChatBody,
+    "/api/embed": EmbedBody,
+    "/api/embeddings": OllamaEmbeddingsBody,
     "/api/show": ShowBody,
     "/api/pull": PullBody,
     "/api/create": CreateBody,
@@ -37,6 +44,7 @@ BODIES: dict[str, type[Body]] = {
     "/completion": LlamaCompletionBody,
     "/completions": LlamaCompletionBody,
     "/infill": InfillBody,
+    "/rerank": RerankBody,
     "/tokenize": TokenizeBody,
     "/detokenize": DetokenizeBody,
     "/llmrun/stop": StopBody,

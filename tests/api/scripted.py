@@ -110,7 +110,7 @@ class ScriptedService:
     ended: asyncio.Event = field(default_factory=asyncio.Event)
     observers: list[Callable[[str, Finished], None]] = field(default_factory=list)
     stopped: list[str | None] = field(default_factory=list)
-    loads: list[GenerateRequest] = field(default_factory=list)
+    loads: list[AnyRequest] = field(default_factory=list)
     let_gone: list[str] = field(default_factory=list)
     removed: list[str] = field(default_factory=list)
     copied: list[tuple[str, str]] = field(default_factory=list)
@@ -156,7 +156,7 @@ class ScriptedService:
     def loaded(self) -> list[LoadedModel]:
         return self.running
 
-    async def load(self, request: GenerateRequest) -> None:
+    async def load(self, request: AnyRequest) -> None:
         self.loads.append(request)
 
     async def let_go(self, name: str) -> None:
