@@ -27,6 +27,7 @@ _DURATION_PART = re.compile(r"(\d+(?:\.\d+)?)(ms|[smhd])")
 _BYTES = re.compile(r"(\d+(?:\.\d+)?|\.\d+) ?([kmgt]?)(?:i?b)?", re.IGNORECASE)
 _DURATION = re.compile(rf"(?:{_DURATION_PART.pattern})+")
 
+DRAFTING = ("auto", "ngram", "off")
 KV_TYPES = ("f32", "f16", "bf16", "q8_0", "q5_1", "q5_0", "q4_1", "q4_0", "iq4_nl")
 
 
@@ -124,6 +125,12 @@ def _kv_type(text: str) -> str:
     return text
 
 
+def _drafting(text: str) -> str:
+    if text not in DRAFTING:
+        raise ValueError(text)
+    return text
+
+
 def _origins(text: str) -> tuple[str, ...]:
     return tuple(part.strip().rstrip("/") for part in text.split(",") if part.strip())
 
@@ -174,6 +181,12 @@ class Settings:
     )
     cache_disk: int | None = _setting(
         None, _auto_or_bytes, "auto, 0, 500M, 2G", "KV prefixes kept on disk, for all models; 0 is off"
+    )
+    draft: str = _setting(
+        "auto",
+        _drafting,
+        ", ".join(DRAFTING),
+        "guess tokens ahead: from repeated text and the model's draft, from text alone, never",
     )
     gpu_layers: int | None = _setting(None, _auto_or_layers, "auto or a count", "layers kept on the GPU")
     threads: int | None = _setting(None, _auto_or_count, "auto or a count", "compute threads")

@@ -70,6 +70,7 @@ def prepare(
         template=model.template,
         adapters=tuple(str(one.path.absolute()) for one in model.adapters),
         draft=str(model.draft.path.absolute()) if model.draft else None,
+        drafting=settings.draft,
     )
     return prepared, Wanted(load, version, model.size, request.keep_alive)
 

@@ -16,11 +16,14 @@ import numpy as np
 from llmrun.engine.answering import stopped, take
 from llmrun.engine.budget import PrefillBudget
 from llmrun.engine.choosing import Chooser
+from llmrun.engine.drafting import Drafter, Drafting
 from llmrun.engine.job import Job
 from llmrun.engine.request import EngineRequest
+from llmrun.engine.rows import Row
 from llmrun.engine.saved_prefixes import SavedPrefixes
-from llmrun.engine.scheduler import Row, Scheduler
+from llmrun.engine.scheduler import Scheduler
 from llmrun.engine.sequence import Sequence
+from llmrun.engine.step_cost import StepCost
 from llmrun.errors import CANCELLED, INTERNAL, SHUTTING_DOWN, LlmrunError
 from llmrun.llama import Batch, Context, DecodeStatus, SamplerChain
 from llmrun.types import Event, Failed, Finished, FinishReason, Started
@@ -29,6 +32,8 @@ Emit = Callable[[list[tuple[str, Event]]], None]
 
 # Rows from which on it is worth aborting a running decode when their request is cancelled.
 _LONG_PREFILL = 64
+# Rows up to which steps with guesses are made, and their cost is learnt.
+_MOST_DRAFTED = 128
 
 
 @dataclass
@@ -38,12 +43,17 @@ class Counters:
     prompt_tokens: int = 0
     cached_tokens: int = 0
     completion_tokens: int = 0
+    drafted: int = 0
+    accepted: int = 0
     steps: int = 0
 
 
 class Engine:
-    """Decodes all requests of one context together; `clock` gives seconds. `saved`: where prefixes go that
-    leave the KV cache, closed when `run` ends."""
+    """Decodes all requests of one context together; `clock` gives seconds.
+
+    saved     where prefixes go that leave the KV cache, closed when `run` ends
+    drafters  who guesses ahead, the cheapest first
+    """
 
     def __init__(
         self,
@@ -54,10 +64,14 @@ class Engine:
         emit: Emit,
         clock: Callable[[], float],
         saved: SavedPrefixes | None = None,
+        drafters: tuple[Drafter, ...] = (),
     ) -> None:
         self._context = context
         self._batch = Batch(max(batch, parallel))
         self._budget = PrefillBudget(batch)
+        self._cost = StepCost(max(_MOST_DRAFTED, parallel))
+        # Rejected guesses are cut away again: a memory that cannot be cut cannot have any.
+        self._drafting = Drafting(drafters if context.model.trimmable else (), self._cost)
         self._emit = emit
         self._clock = clock
         self._inbox: queue.SimpleQueue[EngineRequest | str | None] = queue.SimpleQueue()
@@ -141,6 +155,7 @@ class Engine:
         rows = self.scheduler.plan(self._budget.tokens(busy))
         if not rows or self._stopping:
             return
+        self._drafting.add(rows, self._room_for)
         outputs = self._fill(rows)
         began = self._clock()
         if self._context.model.trimmable:  # what an aborted decode left must be cut away again
@@ -155,10 +170,20 @@ class Engine:
         if status is DecodeStatus.OK:
             self.scheduler.computed(rows)
             self.counters.steps += 1
-            self._budget.observe(self._batch.rows, now - began)
+            self._learn(rows, now - began)
             self._sample(rows, outputs)
         else:
             self._undo(rows, status)
+
+    def _room_for(self, rows: int) -> int:
+        """How many of so many rows the next step can have."""
+        return self.scheduler.spare(min(rows, self._batch.capacity))
+
+    def _learn(self, rows: list[Row], seconds: float) -> None:
+        if all(row.output and row.length == 1 for row in rows):
+            self._cost.observe(self._batch.rows, seconds)
+        else:
+            self._budget.observe(self._batch.rows, seconds)
 
     def _fill(self, rows: list[Row]) -> list[int]:
         """Put the rows into the batch, and drafts behind those that are sampled from; the batch index of
@@ -220,13 +245,20 @@ class Engine:
             taken = take(sequence, chosen, chooser, self._context, seconds)
             job.sampled(self._clock())
             self.counters.completion_tokens += taken.tokens
-            self.scheduler.keep(sequence, taken.row - row)
+            self._keep(sequence, taken.row - row)
             if taken.text is not None:
                 self._say(job, taken.text)
             reason = taken.reason
         if reason is not None:
             self._say(job, stopped(sequence, reason))
             self._end(job, sequence)
+
+    def _keep(self, sequence: Sequence, accepted: int) -> None:
+        self.counters.drafted += len(sequence.draft)
+        self.counters.accepted += accepted
+        sequence.drafted += len(sequence.draft)
+        sequence.accepted += accepted
+        self.scheduler.keep(sequence, accepted)
 
     def _make_chooser(self, sequence: Sequence) -> Chooser:
         request = sequence.request
@@ -254,6 +286,7 @@ class Engine:
 
     def _release(self, sequence: Sequence) -> None:
         self.scheduler.end(sequence)
+        self._drafting.forget(sequence)
         if chooser := self._choosers.pop(sequence, None):
             chooser.close()
 

@@ -49,6 +49,8 @@ class Job:
             completion=sum(s.generated for s in self.sequences),
             cached=self.sequences[0].cached,
             reasoning=sum(s.constraint.thought for s in self.sequences if s.constraint),
+            drafted=sum(s.drafted for s in self.sequences),
+            accepted=sum(s.accepted for s in self.sequences),
         )
 
     def timings(self, now: float) -> Timings:

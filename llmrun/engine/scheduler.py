@@ -21,26 +21,17 @@ from __future__ import annotations
 
 from collections import deque
 from itertools import islice
-from typing import NamedTuple
 
-from llmrun.engine.budget import shares
 from llmrun.engine.cells import Cells
 from llmrun.engine.fair_queue import FairQueue
 from llmrun.engine.kv_memory import KVMemory
 from llmrun.engine.matching import NO_MATCH, Match, among_running, among_saved
 from llmrun.engine.resident import Resident
 from llmrun.engine.retained import RetainedPrefixes
+from llmrun.engine.rows import Row, rows_of
 from llmrun.engine.saved_prefixes import Saved, SavedPrefixes
 from llmrun.engine.sequence import Sequence, State
 from llmrun.engine.turns import Turns
-
-
-class Row(NamedTuple):
-    """`length` pending tokens of a sequence, from its `computed` on. `output`: the last is sampled from."""
-
-    sequence: Sequence
-    length: int
-    output: bool
 
 
 class Scheduler:
@@ -111,6 +102,12 @@ class Scheduler:
         if accepted < drafted:
             self._memory.trim(kv.slot, kv.length)
 
+    def spare(self, wanted: int) -> int:
+        """As many of the wanted cells as are free, or can be by giving up retained prefixes."""
+        while self.cells.free < wanted and self._evict():
+            pass
+        return min(self.cells.free, wanted)
+
     def refused(self) -> bool:
         """llama.cpp found no place for the rows: free some. False when there is nothing to free."""
         if self.retained:
@@ -140,19 +137,7 @@ class Scheduler:
     # --- rows
 
     def _rows(self, budget: int) -> list[Row]:
-        running = self._turns.take(self.running)
-        decoding = [s for s in running if s.decoding]
-        rows = []
-        rest = min(max(0, budget - len(decoding)), self.cells.free - len(decoding))
-        for sequence in decoding:
-            length = 1 + min(sequence.pending - 1, rest)
-            rows.append(Row(sequence, length, length == sequence.pending))
-            rest -= length - 1
-        prefilling = [s for s in running if not s.decoding]
-        for sequence, length in zip(prefilling, shares([s.pending for s in prefilling], rest), strict=True):
-            if length:
-                rows.append(Row(sequence, length, length == sequence.pending))
-        return rows
+        return rows_of(self._turns.take(self.running), budget, self.cells.free)
 
     def _secure_decode(self) -> None:
         while sum(s.pending for s in self.running if s.decoding) > self.cells.free:

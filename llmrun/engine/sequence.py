@@ -27,7 +27,7 @@ class Sequence:
     """Prompt tokens and those generated after them. Changed by the engine thread only.
 
     `draft` are guesses at the tokens to come, computed with the next row that is sampled from. They are
-    no part of the answer.
+    no part of the answer. `drafted` of them were computed so far, `accepted` of these became part of it.
     """
 
     def __init__(self, request: EngineRequest, index: int) -> None:
@@ -44,6 +44,7 @@ class Sequence:
         self.pending_logprobs: list[TokenLogprob] = []
         self.pending_tokens: list[int] = []
         self.draft: tuple[int, ...] = ()
+        self.drafted = self.accepted = 0
         self._tokens = np.array(request.prompt, np.int32)
         self.length = len(request.prompt)
 

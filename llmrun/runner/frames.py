@@ -25,7 +25,8 @@ PREFIX_SIZE = _PREFIX.size
 class Load(msgspec.Struct, frozen=True, kw_only=True, tag="load"):
     """The first frame. `None` means auto. `content` names the model's bytes; `kv_folder` is where KV
     prefixes of any model are kept on disk, None: nowhere. `template` is a Jinja template in place of the
-    GGUF's own; `adapters` are LoRA files for it, `draft` the file of a model that drafts for it."""
+    GGUF's own; `adapters` are LoRA files for it, `draft` the file of a model that drafts for it.
+    `drafting` is one of `llmrun.config.DRAFTING`."""
 
     name: str
     path: str
@@ -41,6 +42,7 @@ class Load(msgspec.Struct, frozen=True, kw_only=True, tag="load"):
     template: str | None = None
     adapters: tuple[str, ...] = ()
     draft: str | None = None
+    drafting: str = "auto"
 
 
 class Submit(msgspec.Struct, frozen=True, tag="submit"):

@@ -14,6 +14,7 @@ import psutil
 from llmrun.chat.pair import PairEncoder
 from llmrun.chat.prompt import Prompter
 from llmrun.engine import Embedder, Engine, Grammars
+from llmrun.engine.drafting import Ngrams
 from llmrun.engine.engine import Emit
 from llmrun.errors import MODEL_LOAD, LlmrunError
 from llmrun.llama import (
@@ -154,6 +155,7 @@ def _engine(spec: Load, model: Model, shape: Anatomy, adapters: list[Adapter], e
         emit=emit,
         clock=time.monotonic,
         saved=saved_prefixes(spec, trimmable=model.trimmable),
+        drafters=(Ngrams(context.ctx),) if spec.drafting != "off" else (),
     )
 
 

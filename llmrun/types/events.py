@@ -30,12 +30,15 @@ class TokenLogprob(msgspec.Struct, frozen=True, array_like=True):
 
 class Usage(msgspec.Struct, frozen=True, kw_only=True):
     """Tokens of one request over all its answers; `cached` counts prompt tokens not computed again,
-    `reasoning` those of the completion that were thought before an answer."""
+    `reasoning` those of the completion that were thought before an answer. `drafted` were guessed ahead and
+    computed, `accepted` of them became part of the completion."""
 
     prompt: int
     completion: int
     cached: int = 0
     reasoning: int = 0
+    drafted: int = 0
+    accepted: int = 0
 
 
 class Timings(msgspec.Struct, frozen=True, kw_only=True):

@@ -8,8 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from llmrun.engine.request import Adapters, EngineRequest
+from llmrun.engine.rows import Row
 from llmrun.engine.saved_prefixes import SavedPrefixes
-from llmrun.engine.scheduler import Row, Scheduler
+from llmrun.engine.scheduler import Scheduler
 from llmrun.engine.sequence import Sequence, State
 from llmrun.types import SamplingParams
 
@@ -60,7 +61,7 @@ class RecordingMemory:
             assert sequence.kv is not None
             held = self.slots.setdefault(sequence.kv.slot, [])
             assert len(held) == sequence.computed
-            held.extend(Cell(sequence.request.adapters) for _ in range(length))
+            held.extend(Cell(sequence.request.adapters) for _ in range(length + len(sequence.draft)))
 
     def cells(self) -> int:
         return len({id(cell) for held in self.slots.values() for cell in held})
@@ -83,6 +84,7 @@ class World:
         )
         self.arrivals = 0
         self.forced: Callable[[], int] = lambda: 0
+        self.drafted: Callable[[], int] = lambda: 0
 
     def add(
         self, prompt: list[int], max_tokens: int = 4, n: int = 1, adapters: Adapters = ()
@@ -106,6 +108,7 @@ class World:
     def step(self, budget: int = 16) -> list[Row]:
         rows = self.scheduler.plan(budget)
         assert len({row.sequence.request.adapters for row in rows}) <= 1
+        self.draft(rows)
         self.memory.compute(rows)
         self.scheduler.computed(rows)
         for sequence, _, output in rows:
@@ -114,13 +117,25 @@ class World:
         self.check()
         return rows
 
+    def draft(self, rows: list[Row]) -> None:
+        """Guesses behind the rows that are sampled from, as many as there is room for."""
+        wanted = {row.sequence: self.drafted() for row in rows if row.output and row.sequence.decoding}
+        room = self.scheduler.spare(sum(row.length for row in rows) + sum(wanted.values()))
+        room -= sum(row.length for row in rows)
+        for sequence, count in wanted.items():
+            sequence.draft = (0,) * min(count, room)
+            room -= len(sequence.draft)
+
     def grow(self, sequence: Sequence) -> None:
-        """A sampled token, and those that a grammar forces behind it."""
-        for _ in range(1 + self.forced()):
+        """Guesses that came true, a sampled token, and those that a grammar forces behind it."""
+        accepted = min(len(sequence.draft), self.drafted())
+        for count in range(accepted + 1 + self.forced()):
             sequence.append(1000 + sequence.length)
             if sequence.finish_reason(False, self.scheduler.cells.total):
+                self.scheduler.keep(sequence, min(count, accepted))
                 self.scheduler.end(sequence)
                 return
+        self.scheduler.keep(sequence, accepted)
 
     def run(self, budget: int = 16, most: int = 2000) -> int:
         for steps in range(most):
@@ -147,6 +162,46 @@ def test_plan_decode_rows_come_before_a_prefill_chunk() -> None:
     (arriving,) = world.add(list(range(50, 80)))
     rows = world.step(budget=9)
     assert rows == [Row(answering, 1, True), Row(arriving, 8, False)]
+
+
+def test_keep_cuts_away_what_was_guessed_wrong() -> None:
+    world = World(cells=64)
+    (answering,) = world.add([1, 2, 3], max_tokens=50)
+    world.step()
+    guesses = iter([5, 2])  # five are made, two of them come true
+    world.drafted = lambda: next(guesses)
+    world.step()
+    assert answering.computed == 3 + 1 + 2
+    assert answering.generated == 1 + 2 + 1
+    assert answering.kv
+    assert world.memory.calls[-1] == ("trim", answering.kv.slot, 6)
+    assert world.scheduler.cells.free == 64 - 6
+
+
+def test_end_with_guesses_not_judged_keeps_none_of_them() -> None:
+    world = World(cells=64)
+    (answering,) = world.add([1, 2, 3], max_tokens=50)
+    world.step()
+    rows = world.scheduler.plan(16)
+    answering.draft = (7, 8)
+    world.memory.compute(rows)
+    world.scheduler.computed(rows)
+    world.scheduler.end(answering)
+    world.check()
+    assert world.scheduler.cells.retained == 4
+
+
+def test_spare_gives_up_retained_prefixes_and_no_running_sequence() -> None:
+    world = World(cells=32)
+    world.add(list(range(20)), max_tokens=1)
+    world.run()
+    world.add([50, 51], max_tokens=9)
+    world.step()
+    assert world.scheduler.cells.retained == 20
+    assert world.scheduler.spare(10) == 10
+    assert world.scheduler.cells.retained == 20
+    assert world.scheduler.spare(99) == 30
+    assert (world.scheduler.cells.retained, world.scheduler.cells.running) == (0, 2)
 
 
 def test_plan_budget_below_the_decode_rows_leaves_no_answer_out() -> None:
@@ -388,6 +443,8 @@ def test_scheduler_under_random_load_loses_nothing_and_always_ends(
     world.memory.restores = data.draw(st.booleans())
     most_forced, chance = data.draw(st.integers(0, 20)), random.Random(data.draw(st.integers(0, 99)))
     world.forced = lambda: chance.randint(0, most_forced)
+    if trimmable:
+        world.drafted = lambda: chance.randint(0, most_forced)
     prefix = list(range(12))
     alive: list[Sequence] = []
     for _ in range(data.draw(st.integers(1, 40))):

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from queue import SimpleQueue
 
 from llmrun.engine import Engine, EngineRequest, SavedPrefixes
+from llmrun.engine.drafting import Drafter
 from llmrun.llama import Adapter, Context, ContextSettings, Model
 from llmrun.types import Event, Failed, Finished, SamplingParams, Stopped
 from tests.support.events import joined_text
@@ -38,10 +39,22 @@ class Running:
     """An engine on its thread. Collects each request's events as they come."""
 
     def __init__(
-        self, context: Context, parallel: int, batch: int, saved: SavedPrefixes | None = None
+        self,
+        context: Context,
+        parallel: int,
+        batch: int,
+        saved: SavedPrefixes | None = None,
+        drafters: tuple[Drafter, ...] = (),
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.engine = Engine(
-            context, batch=batch, parallel=parallel, emit=self._take, clock=time.monotonic, saved=saved
+            context,
+            batch=batch,
+            parallel=parallel,
+            emit=self._take,
+            clock=clock,
+            saved=saved,
+            drafters=drafters,
         )
         self.events: dict[str, list[Event]] = {}
         self._ended: SimpleQueue[str] = SimpleQueue()
@@ -100,10 +113,12 @@ def running(
     kv_type: str = "f16",
     adapters: Sequence[Adapter] = (),
     saved: SavedPrefixes | None = None,
+    drafters: tuple[Drafter, ...] = (),
+    clock: Callable[[], float] = time.monotonic,
 ) -> Iterator[Running]:
     """An engine over `model`, ended and its context closed afterwards; cells must add up by then."""
     context = tiny_context(model, ctx, slots, batch, kv_type, adapters)
-    work = Running(context, parallel, batch, saved)
+    work = Running(context, parallel, batch, saved, drafters, clock)
     try:
         yield work
     finally:
