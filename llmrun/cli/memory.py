@@ -27,8 +27,9 @@ def memory(store: Store, reference: str, settings: Settings) -> dict[str, Any]:
         return {"unknown": error.message}
     sizes, machine = anatomy(peek.headers), this_machine()
     most = settings.ctx or peek.model.ctx_train or _SMALLEST
-    context = largest_context(sizes, machine, settings.kv_type, most)
-    needed = plan(sizes, machine, context or min(most, _SMALLEST), settings.kv_type).held
+    context = largest_context(sizes, machine, settings.kv_type, most, peek.company)
+    smallest = context or min(most, _SMALLEST)
+    needed = plan(sizes, machine, smallest, settings.kv_type, peek.company).held
     return {"fits": context > 0, "context": context, "needed": needed, "available": machine.available}
 
 

@@ -31,12 +31,13 @@ _TRIES = 4
 @dataclass(frozen=True)
 class Machine:
     """available, total: bytes of main memory, now and in all. features: of `avx2`, `avx512` and `dotprod`
-    (ARM), those the CPU has. gpu_memory: bytes free on GPUs that llama.cpp can use. bandwidth: bytes a second
-    that the CPU reads from memory, None where it was not measured."""
+    (ARM), those the CPU has. cores: those that compute apart. gpu_memory: bytes free on GPUs that llama.cpp
+    can use. bandwidth: bytes a second that the CPU reads from memory, None where it was not measured."""
 
     available: int
     total: int
     features: frozenset[str]
+    cores: int = 4
     gpu_memory: int = 0
     bandwidth: float | None = None
 
@@ -50,6 +51,7 @@ def this_machine(*, measure: bool = False) -> Machine:
         available=int(memory.available),
         total=int(memory.total),
         features=cpu_features(),
+        cores=psutil.cpu_count(logical=False) or 1,
         gpu_memory=_gpu_memory() if _built_for_gpu() else 0,
         bandwidth=read_bandwidth() if measure else None,
     )
@@ -59,16 +61,20 @@ def cpu_features() -> frozenset[str]:
     """The instruction sets of this CPU that `kernels` asks for; empty where the system does not tell."""
     if platform.machine() in ("arm64", "aarch64"):
         # Every ARM that llama.cpp is of use on has it; Apple's have all had.
-        return frozenset({"dotprod"}) if sys.platform == "darwin" or "asimddp" in _flags() else frozenset()
-    flags = _flags()
+        return frozenset({"dotprod"}) if sys.platform == "darwin" or "asimddp" in cpu_flags() else frozenset()
+    flags = cpu_flags()
     return frozenset(name for name, flag in (("avx2", "avx2"), ("avx512", "avx512f")) if flag in flags)
 
 
-def _flags() -> set[str]:
+def cpu_flags() -> set[str]:
+    """The instruction sets of this CPU as the system spells them; empty where it does not tell."""
     try:
         if sys.platform == "darwin":
             done = subprocess.run(
-                ["sysctl", "-n", "machdep.cpu.leaf7_features"], capture_output=True, text=True, check=False
+                ["sysctl", "-n", "machdep.cpu.features", "machdep.cpu.leaf7_features"],
+                capture_output=True,
+                text=True,
+                check=False,
             )
             return set(done.stdout.lower().split())
         text = Path("/proc/cpuinfo").read_text("ascii", "replace")

@@ -15,8 +15,6 @@ from llmrun.store.modelfile import Modelfile
 from llmrun.store.progress import Meter
 from llmrun.store.shelf import Shelf
 from llmrun.store.transports.base import Fetched, Offer, RemoteFile
-from llmrun.store.transports.https import read_range
-from llmrun.store.wanted import Wanted
 
 
 @dataclass(frozen=True)
@@ -85,7 +83,6 @@ def offer_of_held(shelf: Shelf, manifest: Manifest, *, without: Sequence[Role] =
         ),
         name=manifest.name,
         fetch=gone,
-        read=lambda file, start, end: read_range(file, start, end, Wanted("")),
     )
 
 

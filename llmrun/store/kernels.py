@@ -1,26 +1,22 @@
 """Which tensor types llama.cpp computes quickly on which CPU. Facts of llama.cpp, and what was measured.
 
 llama.cpp rearranges ("repacks") the weights of some types for the CPU's wide instructions while it loads
-them (`ggml_repack_get_optimal_repack_type` in `ggml-cpu/repack.cpp`); prompts are then read up to four times
-as fast. What that and the other kernels come to, with SmolLM2-135M on two threads of a Zen 5 with
-AVX-512, tokens a second of prompt and of answer:
-
-    type      prompt   answer
-    Q4_0        1900      213
-    Q8_0        1000      141
-    Q4_K_M       920      161
-    Q4_1         450      143
-
-So a type that is not repacked answers 1.4 times as slowly for its size as one that is, which is what `trade`
-holds against it. Pure.
+them (`ggml_repack_get_optimal_repack_type` in `ggml-cpu/repack.cpp`). How quick that and the other kernels
+are measures `scripts/bench/kernels.py`; docs/performance.md has its table for a Zen 5 with AVX-512. What is
+weighed here are the gigabytes of weights that one core reads a second while it writes an answer; all cores
+together read no faster than the memory does. Pure.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Collection
+from typing import TYPE_CHECKING
 
 from llmrun.store.gguf import Tensor
+
+if TYPE_CHECKING:
+    from llmrun.store.hardware import Machine
 
 # What one of these features repacks; the number of rows must divide by 8 (x86) or 4 (ARM).
 _REPACKED = {
@@ -28,7 +24,26 @@ _REPACKED = {
     "avx512": {"Q2_K"},
     "dotprod": {"Q4_0", "Q4_K", "Q5_K", "Q6_K", "IQ4_NL", "MXFP4", "Q8_0", "Q1_0"},
 }
-_UNPACKED = 1.4
+# Gigabytes a second of one core; measured, see above. AVX2 without AVX-512 is taken to be alike.
+_READ = {
+    "F32": 25.0,
+    "F16": 25.2,
+    "BF16": 25.5,
+    "Q8_0": 21.7,
+    "Q6_K": 23.4,
+    "Q5_K": 14.4,
+    "Q5_1": 9.8,
+    "Q5_0": 11.2,
+    "Q4_K": 17.2,
+    "Q4_1": 8.9,
+    "Q4_0": 16.5,
+    "IQ4_NL": 16.2,
+    "IQ4_XS": 11.8,
+    "Q3_K": 10.4,
+    "Q2_K": 12.0,
+}
+_PACKED, _PLAIN = 16.5, 11.0  # of what was not measured: other processors and other types
+_MEMORY = 40.0  # gigabytes a second, where nobody measured it
 # Gigabytes and rise of perplexity of an 8B model: the table in llama.cpp's `tools/quantize/quantize.cpp`.
 _LOSS = {
     "F32": (32.0, 0.0),
@@ -68,13 +83,22 @@ def repacks(tensor: Tensor, features: Collection[str], *, as_output: bool = Fals
     )
 
 
-def trade(label: str, size: int | None, features: Collection[str], on_gpu: bool) -> float:
+def trade(label: str, size: int | None, machine: Machine, on_gpu: bool) -> float:
     """How a file of quant `label` and `size` bytes weighs speed against quality; the smallest is the best.
-    Its size stands for the time of a token, e to the rise of perplexity for what is lost."""
+    It is the time of a token, in seconds, times e to the rise of perplexity for what is lost."""
     quant = label.upper().removeprefix("UD-")
     base = quant.rpartition("_K_")[0] + "_K" if "_K_" in quant else quant.removesuffix("_MOE")
     known = _LOSS.get(quant) or _LOSS.get(f"{base}_M") or _LOSS.get(base)
     bits = next((int(c) for c in quant if c.isdigit()), 16)
     gigabytes, loss = known or (bits + 0.5, _LOSS_BY_BITS.get(bits, 0.0))
-    packed = on_gpu or any(base in types for feature, types in _REPACKED.items() if feature in features)
-    return (size / 1e9 if size else gigabytes) * math.exp(loss) * (1.0 if packed else _UNPACKED)
+    memory = machine.bandwidth / 1e9 if machine.bandwidth else _MEMORY
+    speed = memory if on_gpu else min(memory, machine.cores * _read(base, machine.features))
+    return (size / 1e9 if size else gigabytes) / speed * math.exp(loss)
+
+
+def _read(kind: str, features: Collection[str]) -> float:
+    """Gigabytes a second that one core reads of weights of this type."""
+    if "avx2" in features and kind in _READ:
+        return _READ[kind]
+    packed = any(kind in types for feature, types in _REPACKED.items() if feature in features)
+    return _PACKED if packed else _PLAIN

@@ -7,28 +7,42 @@ from pathlib import Path
 from typing import NamedTuple
 
 from llmrun.errors import DOWNLOAD, LlmrunError
+from llmrun.store.anatomy import anatomy
 from llmrun.store.byte_sources import MOST, Ranges
 from llmrun.store.facts import facts_of
 from llmrun.store.gguf import GGUFHeader, parse_header, read_header
 from llmrun.store.model import Beside, StoredModel
 from llmrun.store.modelfile import Modelfile
+from llmrun.store.plan import Company
 from llmrun.store.quants import shard_siblings
 from llmrun.store.transports import Offer, RemoteFile
 
 
 class Peek(NamedTuple):
     """A model and the headers of its weights, first shard first. `remote`: it is not on this machine, and
-    `model.files` holds bare names."""
+    `model.files` holds bare names. `draft`: the headers of the model that drafts for it, where it is here."""
 
     model: StoredModel
     headers: tuple[GGUFHeader, ...]
     remote: bool
+    draft: tuple[GGUFHeader, ...] = ()
+
+    @property
+    def company(self) -> Company:
+        """What is loaded beside it."""
+        adapters = sum(one.size for one in self.model.adapters)
+        return Company(adapters, anatomy(self.draft) if self.draft else None)
 
 
 def peek_at(model: StoredModel) -> Peek:
     """A model that is here."""
-    shards = [model.path.with_name(name) for name in shard_siblings(model.path.name)]
-    return Peek(model, tuple(map(read_header, shards)), remote=False)
+    draft = _headers(model.draft.path) if model.draft else ()
+    return Peek(model, _headers(model.path), remote=False, draft=draft)
+
+
+def _headers(path: Path) -> tuple[GGUFHeader, ...]:
+    """Those of all shards of the model whose first is at `path`."""
+    return tuple(read_header(path.with_name(name)) for name in shard_siblings(path.name))
 
 
 def peek_into(offer: Offer, described: Modelfile, name: str) -> Peek:

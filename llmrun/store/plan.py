@@ -23,7 +23,7 @@ threads to meet (`MEETING`, measured at the 135M, where it is half).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from llmrun.store.anatomy import CELLS, F32, Anatomy, cells, layer_kv, layer_of
 from llmrun.store.hardware import Machine
@@ -40,9 +40,21 @@ GPU_USABLE = 0.9  # of what is free
 
 
 @dataclass(frozen=True)
+class Company:
+    """What is loaded beside a model: LoRA adapters, in bytes, and the model that drafts for it."""
+
+    adapters: int = 0
+    draft: Anatomy | None = None
+
+
+ALONE = Company()
+
+
+@dataclass(frozen=True)
 class Plan:
     """Bytes of one model at one context: those in main memory, by part, and `gpu`, those of the last
-    `gpu_layers` of `layers` (the output counts as one) with their caches."""
+    `gpu_layers` of `layers` (the output counts as one) with their caches. `beside`: all that its adapters and
+    its draft take."""
 
     ctx: int
     kv_type: str
@@ -54,11 +66,12 @@ class Plan:
     layers: int
     gpu_layers: int = 0
     gpu: int = 0
+    beside: int = 0
 
     @property
     def peak(self) -> int:
         """The most that the process will be seen to hold in main memory."""
-        return self.mapped + self.repacked + self.caches + self.compute + self.runtime
+        return self.mapped + self.repacked + self.caches + self.compute + self.runtime + self.beside
 
     @property
     def held(self) -> int:
@@ -70,7 +83,7 @@ class Plan:
         return self.held <= machine.available
 
 
-def plan(model: Anatomy, machine: Machine, ctx: int, kv_type: str) -> Plan:
+def plan(model: Anatomy, machine: Machine, ctx: int, kv_type: str, company: Company = ALONE) -> Plan:
     """The memory for `ctx` tokens, with as many layers on the GPU as it has room for."""
     count = len(model.layers)
     if model.encodes:
@@ -98,7 +111,16 @@ def plan(model: Anatomy, machine: Machine, ctx: int, kv_type: str) -> Plan:
         layers=count + 1,
         gpu_layers=count + 1 - first,
         gpu=sum(moving[first:]) + (compute if first <= count else 0),
+        beside=_beside(company, machine, ctx, kv_type),
     )
+
+
+def _beside(company: Company, machine: Machine, ctx: int, kv_type: str) -> int:
+    """Bytes of adapters, which are copied into memory, and of a draft over as long a context."""
+    if company.draft is None:
+        return company.adapters
+    draft = plan(company.draft, replace(machine, gpu_memory=0), ctx, kv_type)
+    return company.adapters + draft.peak - PROCESS
 
 
 def _activations(model: Anatomy, rows: int, ctx: int) -> int:
@@ -124,12 +146,14 @@ def _first_on_gpu(moving: Sequence[int], room: int) -> int:
     return first
 
 
-def largest_context(model: Anatomy, machine: Machine, kv_type: str, most: int) -> int:
+def largest_context(
+    model: Anatomy, machine: Machine, kv_type: str, most: int, company: Company = ALONE
+) -> int:
     """The most tokens up to `most` that fit, a multiple of what llama.cpp rounds to; 0 where none do."""
     low, high = 0, most // CELLS
     while low < high:
         middle = (low + high + 1) // 2
-        if plan(model, machine, middle * CELLS, kv_type).fits(machine):
+        if plan(model, machine, middle * CELLS, kv_type, company).fits(machine):
             low = middle
         else:
             high = middle - 1

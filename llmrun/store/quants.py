@@ -10,11 +10,14 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import PurePosixPath
+from typing import TYPE_CHECKING
 
 from llmrun.errors import NOT_FOUND, LlmrunError
 from llmrun.store.disk import human
-from llmrun.store.hardware import Machine
 from llmrun.store.kernels import trade
+
+if TYPE_CHECKING:
+    from llmrun.store.hardware import Machine
 
 _SHARD = re.compile(r"(.+)-(\d{5})-of-(\d{5})\.gguf", re.IGNORECASE)
 _QUANT = re.compile(
@@ -99,7 +102,7 @@ def _best(offered: list[Weights], machine: Machine) -> tuple[Weights, str]:
         fitting = [weights for weights in offered if expected_memory(weights.size or 0) <= room]
         if fitting:
             where = f"this {'GPU' if on_gpu else 'processor'} and {human(room)}"
-            ranked = sorted(fitting, key=lambda one: trade(one.label, one.size, machine.features, on_gpu))
+            ranked = sorted(fitting, key=lambda one: trade(one.label, one.size, machine, on_gpu))
             return _told(ranked, where)
     smallest = min(offered, key=lambda weights: weights.size or 1 << 62)
     return smallest, f"{_sized(smallest)}: the smallest, as none fits the {human(machine.available)} free"

@@ -41,7 +41,6 @@ from llmrun.store.reference import (
 )
 from llmrun.store.shelf import Shelf
 from llmrun.store.transports import Offer, offer_of
-from llmrun.store.transports.https import sized
 from llmrun.store.transports.local import files_of
 
 
@@ -120,6 +119,8 @@ class Store:
 
     def preview(self, reference: str, *, quant: str | None = None) -> Preview:
         """What `pull` would fetch and whether there is room for it. Fetches and writes nothing."""
+        from llmrun.store.transports.https import sized
+
         recipe = self._finder.recipe(self._finder.parse(reference, quant), reference)
         held = self._finder.held(recipe)
         if held and not _may_change(recipe):
@@ -144,6 +145,8 @@ class Store:
         raise problem
 
     def _peeked(self, source: Reference, recipe: Recipe, name: str) -> Peek | LlmrunError:
+        from llmrun.store.transports.https import sized
+
         try:
             return peek_into(sized(offer_of(source)), recipe.modelfile, recipe.name or name)
         except LlmrunError as error:

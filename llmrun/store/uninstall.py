@@ -61,6 +61,7 @@ def _known(paths: Paths, home: Path) -> Iterator[Path]:
     if paths.logs.is_dir():
         yield from sorted(paths.logs.glob(_IN_LOGS))
     yield from _there(paths.config / _IN_CONFIG)
+    yield from _there(paths.kv)
     for name in _COMPLETIONS:
         yield from _there(home / name)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from llmrun.store.web import DENIED
+DENIED = "check the link, and whether it needs a login"
 
 
 @dataclass(frozen=True)

@@ -22,6 +22,7 @@ from urllib.parse import urlsplit
 from llmrun import __version__
 from llmrun.errors import DOWNLOAD, NOT_FOUND, LlmrunError
 from llmrun.store.reference import LOOPBACK
+from llmrun.store.wanted import DENIED
 
 if TYPE_CHECKING:
     import httpx
@@ -30,7 +31,6 @@ FIRST_PAUSE, LONGEST_PAUSE = 0.5, 30.0  # seconds
 CONNECT_TIMEOUT, READ_TIMEOUT = 10.0, 60.0  # seconds
 _TRIES = 3  # of a small document
 LONGEST_ANSWER = 16 << 20  # bytes of a listing or a manifest
-DENIED = "check the link, and whether it needs a login"
 CONTENT_RANGE = re.compile(r"bytes (\d{1,19})-(\d{1,19})/(\d{1,19})")
 USER_AGENT = {"User-Agent": f"llmrun/{__version__}"}
 

@@ -32,7 +32,7 @@ def test_cpu_features_are_named_as_kernels_asks(
     monkeypatch: pytest.MonkeyPatch, machine: str, flags: set[str], features: set[str]
 ) -> None:
     monkeypatch.setattr(platform, "machine", lambda: machine)
-    monkeypatch.setattr(hardware, "_flags", lambda: flags)
+    monkeypatch.setattr(hardware, "cpu_flags", lambda: flags)
     assert hardware.cpu_features() == features
 
 

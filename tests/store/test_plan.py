@@ -10,7 +10,15 @@ from llmrun.store.ggml import TENSOR_TYPES
 from llmrun.store.gguf import Tensor, read_header
 from llmrun.store.hardware import Machine
 from llmrun.store.kernels import repacks
-from llmrun.store.plan import CELLS, decode_speed, embedding_bytes, largest_context, plan
+from llmrun.store.plan import (
+    CELLS,
+    PROCESS,
+    Company,
+    decode_speed,
+    embedding_bytes,
+    largest_context,
+    plan,
+)
 from tests.support import kinds
 from tests.support.tiny import Shape, write_llama
 
@@ -124,3 +132,16 @@ def test_repacks_an_embedding_that_serves_as_output() -> None:
     other = embedding._replace(name="blk.0.ffn_up.weight")
     assert repacks(embedding, {"avx2"}, as_output=True)
     assert not repacks(other, {"avx2"}, as_output=True)
+
+
+def test_plan_counts_adapters_and_the_whole_of_a_draft(model: Anatomy) -> None:
+    alone = plan(model, PLAIN, 1024, "f16")
+    with_adapter = plan(model, PLAIN, 1024, "f16", Company(adapters=1000))
+    assert (with_adapter.peak, with_adapter.held) == (alone.peak + 1000, alone.held + 1000)
+    drafted = plan(model, PLAIN, 1024, "f16", Company(draft=model))
+    assert drafted.beside == alone.peak - PROCESS
+    assert drafted.caches == alone.caches
+    room = replace(PLAIN, available=drafted.held - 1)
+    assert alone.fits(room)
+    assert not drafted.fits(room)
+    assert largest_context(model, room, "f16", 1024, Company(draft=model)) < 1024

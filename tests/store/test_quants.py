@@ -114,15 +114,18 @@ def test_choose_takes_the_best_that_fits_the_machine(machine: Machine, expected:
     assert choose("o/r", offered(**EIGHT_B), None, machine)[0].label == expected
 
 
-def test_choose_types_that_this_processor_repacks_come_first() -> None:
-    there = offered(Q5_K_M=EIGHT_B["Q5_K_M"], Q4_0=EIGHT_B["Q4_0"])
-    assert choose("o/r", there, None, LAPTOP)[0].label == "Q4_0"
-    assert choose("o/r", there, None, PHONE)[0].label == "Q5_K_M"
+def test_choose_types_with_quick_kernels_come_first_where_cores_are_what_limits() -> None:
+    there = offered(Q5_1=5_650_000_000, Q4_0=EIGHT_B["Q4_0"])
+    for cores, expected in ((1, "Q4_0"), (8, "Q5_1")):
+        for machine in (LAPTOP, PHONE):
+            assert choose("o/r", there, None, replace(machine, cores=cores))[0].label == expected
+    slow = replace(LAPTOP, cores=8, bandwidth=5e9)
+    assert choose("o/r", there, None, slow)[0].label == "Q5_1"
 
 
 def test_choose_shows_the_runners_up_and_what_does_not_fit() -> None:
     why = choose("o/r", offered(**EIGHT_B), None, LAPTOP)[1]
-    assert "else Q4_0 (4.3 GB)" in why
+    assert "else Q5_K_M (5.3 GB), Q6_K (6.1 GB)" in why
     why = choose("o/r", offered(**EIGHT_B), None, replace(LAPTOP, available=GB))[1]
     assert "none fits the 1.1 GB free" in why
     assert choose("o/r", offered(F16=GB), None, LAPTOP)[1].endswith("the only one there is")

@@ -25,27 +25,30 @@ def ollama_create_routes(service: Service, in_flight: InFlight) -> APIRouter:
     """The routes, bound to one app's parts."""
     router = APIRouter(tags=["Ollama"])
 
-    async def blob_of(body: CreateBody) -> Path | None:
-        for name, digest in (body.files or {}).items():
+    async def blobs_of(field: str, files: dict[str, str] | None) -> list[Path]:
+        found = []
+        for name, digest in (files or {}).items():
             if not name.lower().endswith(".gguf"):
                 raise LlmrunError(
-                    INVALID_REQUEST, f"files.{name} is no GGUF file", hint="send a GGUF", field="files"
+                    INVALID_REQUEST, f"{field}.{name} is no GGUF file", hint="send a GGUF", field=field
                 )
             if (path := await service.blob(digest)) is None:
                 raise LlmrunError(
                     INVALID_REQUEST,
                     f"there is no blob {digest}",
                     hint=f"send the file to /api/blobs/{digest} first",
-                    field=f"files.{name}",
+                    field=f"{field}.{name}",
                 )
-            return path
-        return None
+            found.append(path)
+        return found
 
     @router.post("/api/create", openapi_extra=takes(CreateBody))
     async def create(request: Request) -> Response:
         """Make a model of another one, of an uploaded file, or of a Modelfile."""
         body = await read_body(request, CreateBody, from_curl=True)
-        modelfile = to_modelfile(body, await blob_of(body))
+        weights = await blobs_of("files", body.files)
+        adapters = await blobs_of("adapters", body.adapters)
+        modelfile = to_modelfile(body, weights[0] if weights else None, adapters)
         progress = service.create(body.named, modelfile, body.quantize or None)
         if body.stream is not False:
             stream = ProgressLines(progress, READING)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
@@ -13,9 +14,9 @@ from llmrun.store.reference import FileRef, Reference
 from llmrun.types import Message, Options
 
 
-def to_modelfile(body: CreateBody, blob: Path | None) -> Modelfile:
-    """What the body says of the model. `blob` is the file that `files` names. LlmrunError where a
-    reference or the text of a Modelfile is none."""
+def to_modelfile(body: CreateBody, blob: Path | None, adapters: Sequence[Path] = ()) -> Modelfile:
+    """What the body says of the model. `blob` is the file that `files` names, `adapters` those of its field
+    of that name. LlmrunError where a reference or the text of a Modelfile is none."""
     if body.modelfile:
         return parse_modelfile(body.modelfile)
     source: Reference = parse_reference(body.from_ or "") if blob is None else FileRef(str(blob))
@@ -26,6 +27,7 @@ def to_modelfile(body: CreateBody, blob: Path | None) -> Modelfile:
         template=body.template,
         system=body.system,
         messages=tuple(Message(role=m.role, content=m.content or "") for m in body.messages or ()),
+        adapters=tuple(FileRef(str(path)) for path in adapters),
         license=license_ if isinstance(license_, str) else "\n\n".join(license_),
     )
 

@@ -69,7 +69,10 @@ class CreateBody(Named):
     ] = None
     license: Annotated[str | list[str] | None, Field(description="a text or several")] = None
     stream: Annotated[bool | None, Field(description="lines of progress; on unless false")] = None
-    adapters: Annotated[object, Refused("an adapter", unless=({},))] = None
+    adapters: Annotated[
+        dict[str, str] | None,
+        Field(description="LoRA adapters over it: the name of a GGUF file → the digest of its blob"),
+    ] = None
     quantize: Annotated[
         str | None,
         Field(description="a number type for its weights: `q8_0`, `q4_K_M`, …; not from a smaller one"),
@@ -86,7 +89,7 @@ class CreateBody(Named):
             raise wrong(f"is not allowed beside {first}", others[0])
         if self.files and len(self.files) > 1:
             raise wrong("should name one file: parts and projectors are not supported yet", "files")
-        for name in ("template", "system", "parameters", "messages", "license"):
+        for name in ("template", "system", "parameters", "messages", "license", "adapters"):
             if self.modelfile and getattr(self, name):
                 raise wrong("is not allowed beside modelfile", name)
         return self

@@ -50,9 +50,9 @@ def fit(
     most = peek.model.ctx_train or CONTEXTS[-1]
     contexts = [ctx] if ctx else [size for size in CONTEXTS if size < most] + [most]
     types = [kv_type] if kv_type else list(COMPARED[:1] if sizes.encodes else COMPARED)
-    plans = [plan(sizes, machine, size, kind) for kind in types for size in contexts]
+    plans = [plan(sizes, machine, size, kind, peek.company) for kind in types for size in contexts]
     speed = decode_speed(sizes, machine, types[0], min(SAID, contexts[0]))
-    largest = {kind: largest_context(sizes, machine, kind, most) for kind in types}
+    largest = {kind: largest_context(sizes, machine, kind, most, peek.company) for kind in types}
     if as_json:
         session.out.json(
             {
@@ -85,6 +85,9 @@ def _facts(
         ("machine", f"{human(machine.available)} free of {human(machine.total)}{gpu}{reads}"),
         ("weights", human(sizes.weights)),
     ]
+    pairs += [("adapter", human(one.size)) for one in model.adapters]
+    if model.draft:
+        pairs.append(("draft", human(model.draft.size)))
     if sizes.active < 0.9 * sizes.weights:
         pairs.append(("read per token", human(sizes.active)))
     if speed:
@@ -101,6 +104,7 @@ def _record(one: Plan, machine: Machine) -> dict[str, Any]:
         "repacked": one.repacked,
         "compute": one.compute,
         "runtime": one.runtime,
+        "beside": one.beside,
         "peak": one.peak,
         "held": one.held,
         "gpu": one.gpu,

@@ -12,6 +12,7 @@ import psutil
 from llmrun import __version__
 from llmrun.cli.doctor.finding import Finding, ok, warning
 from llmrun.store.disk import human
+from llmrun.store.hardware import cpu_flags
 
 # Instruction sets that llama.cpp has kernels for, as Linux and macOS spell them.
 _FEATURES = {
@@ -69,13 +70,8 @@ def processor_name() -> str:
 
 def processor_features() -> list[str]:
     """Instruction sets that matter here, in a fixed order."""
-    words: set[str] = set()
-    for line in _cpuinfo():
-        if line.startswith(("flags", "Features")):
-            words.update(line.partition(":")[2].split())
-            break
-    words.update(_sysctl("machdep.cpu.features", "machdep.cpu.leaf7_features").lower().split())
-    return list(dict.fromkeys(name for word, name in _FEATURES.items() if word in words))
+    flags = cpu_flags()
+    return list(dict.fromkeys(name for word, name in _FEATURES.items() if word in flags))
 
 
 def _cpuinfo() -> list[str]:
@@ -83,9 +79,9 @@ def _cpuinfo() -> list[str]:
     return path.read_text("utf-8", "replace").splitlines() if path.exists() else []
 
 
-def _sysctl(*names: str) -> str:
+def _sysctl(name: str) -> str:
     """macOS's facts about its processor; empty elsewhere."""
     if sys.platform != "darwin":
         return ""
-    done = subprocess.run(["sysctl", "-n", *names], capture_output=True, text=True, timeout=5, check=False)
+    done = subprocess.run(["sysctl", "-n", name], capture_output=True, text=True, timeout=5, check=False)
     return done.stdout.strip()

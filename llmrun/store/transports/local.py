@@ -10,8 +10,6 @@ from llmrun.store.progress import Meter
 from llmrun.store.quants import shard_siblings, split_label, weights_in
 from llmrun.store.reference import FileRef
 from llmrun.store.transports.base import Fetched, Offer, RemoteFile
-from llmrun.store.transports.https import read_range
-from llmrun.store.wanted import Wanted
 
 _MOST = 10_000  # files of a folder that are looked at
 
@@ -28,7 +26,7 @@ def offer(reference: FileRef) -> Offer:
         files=tuple(remote),
         name=f"{model}:{quant}" if quant else model,
         fetch=_never,
-        read=lambda file, start, end: read_range(file, start, end, Wanted("")),
+        read=_read,
     )
 
 
@@ -75,6 +73,13 @@ def _listing(folder: Path, pattern: str) -> dict[str, int | None]:
         if path.name.lower().endswith(".gguf") and path.is_file():
             found[path.relative_to(folder).as_posix()] = path.stat().st_size
     return found
+
+
+def _read(file: RemoteFile, start: int, end: int) -> bytes:
+    assert file.here
+    with file.here.open("rb") as local:
+        local.seek(start)
+        return local.read(end - start)
 
 
 def _never(missing: tuple[RemoteFile, ...], folder: Path, meter: Meter) -> tuple[Fetched, ...]:

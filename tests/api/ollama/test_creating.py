@@ -44,6 +44,12 @@ def test_every_field_reaches_the_modelfile() -> None:
     )
 
 
+def test_adapters_are_blobs_over_what_it_is_made_of() -> None:
+    body = CreateBody.parse({"model": "m", "from": "a", "adapters": {"l.gguf": "sha256:00"}})
+    lora = Path("/blobs/lora.gguf")
+    assert to_modelfile(body, None, [lora]).adapters == (FileRef(str(lora)),)
+
+
 def test_files_are_the_blob() -> None:
     assert made(files={"x.gguf": "sha256:00"}) == Modelfile(sources=(FileRef(str(BLOB)),))
 
@@ -77,7 +83,7 @@ def test_what_cannot_be_made_is_named(fields: dict[str, Any], field: str) -> Non
     assert (error.kind, error.field) == (INVALID_REQUEST, field)
 
 
-@pytest.mark.parametrize("field", ["adapters", "path"])
+@pytest.mark.parametrize("field", ["path"])
 def test_fields_not_built_are_refused_by_name(field: str) -> None:
     error = refused(**{"from": "a", field: {"x": "y"}})
     assert (error.kind, error.field) == (UNSUPPORTED_FIELD, field)

@@ -382,6 +382,11 @@ def test_create_of_a_blob_uses_its_file(http: TestClient, service: ScriptedServi
     assert http.post("/api/create", json=asked).status_code == 200
     ((_, modelfile),) = service.created
     assert str(modelfile.sources[0]) == "/models/blobs/4.gguf"
+    over = {"model": "mine", "from": MODEL, "adapters": {"l.gguf": digest}, "stream": False}
+    assert http.post("/api/create", json=over).status_code == 200
+    assert [str(one) for one in service.created[-1][1].adapters] == ["/models/blobs/4.gguf"]
+    over["adapters"] = {"l.gguf": f"sha256:{'1' * 64}"}
+    assert "1111" in http.post("/api/create", json=over).json()["error"]
 
 
 @pytest.mark.parametrize("method", ["HEAD", "POST"])
