@@ -17,6 +17,7 @@ from llmrun.asking import Conversation, as_messages, as_options, as_texts
 from llmrun.config import Paths, Settings, load_settings
 from llmrun.daemon.prepare import content_version, prepare
 from llmrun.errors import SHUTTING_DOWN, UNKNOWN_MODEL, LlmrunError
+from llmrun.runner.answers import Answers
 from llmrun.runner.desk import Desk
 from llmrun.runner.loading import load as load_model
 from llmrun.store import Store, StoredModel
@@ -61,7 +62,8 @@ class EmbeddedModel:
         nothing = EmbedRequest(id="", model=stored.name, inputs=())
         _, wanted = prepare(nothing, stored, self._version, settings, kv_folder)
         self._loaded = load_model(wanted.load, self._emit, lambda _fraction: None)
-        self._desk = Desk(self._loaded, self._say, time.monotonic)
+        self._answers = Answers()
+        self._desk = Desk(self._loaded, self._answers, self._say, time.monotonic)
         self._threads = [threading.Thread(target=each.run, daemon=True) for each in self._loaded.workers]
         for thread in self._threads:
             thread.start()
@@ -129,12 +131,16 @@ class EmbeddedModel:
         try:
             with self._preparing:
                 self._desk.prepare(request)
-            while not isinstance(event := reply.get(), Finished | Failed):
-                yield event
-            if isinstance(event, Failed):
-                raise LlmrunError.from_info(event.error)
+            while True:
+                for _, event in self._answers.read([(request.id, reply.get())]):
+                    if isinstance(event, Failed):
+                        raise LlmrunError.from_info(event.error)
+                    if isinstance(event, Finished):
+                        return
+                    yield event
         finally:
             del self._replies[request.id]
+            self._answers.forget(request.id)
             self._desk.cancel(request.id)
 
     def _say(self, request_id: str, event: Event) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import difflib
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -78,6 +78,26 @@ def grammar(schema: Schema) -> str:
 def lark(schema: Schema) -> str:
     """The same as a grammar in Lark, which can carry options."""
     return f"start: %json {json.dumps({**schema, 'x-guidance': _OPTIONS})}"
+
+
+def any_of(schemas: Sequence[Schema]) -> Schema:
+    """A schema of what any of `schemas` allows; each keeps its own definitions."""
+    defs = {str(index): _moved(schema, f"#/$defs/{index}") for index, schema in enumerate(schemas)}
+    return {"anyOf": [{"$ref": f"#/$defs/{name}"} for name in defs], "$defs": defs}
+
+
+def _moved(part: Any, root: str) -> Any:
+    """`part` with its references to the document's root pointing to `root`."""
+    if isinstance(part, list):
+        return [_moved(item, root) for item in part]
+    if not isinstance(part, dict):
+        return part
+    return {
+        key: root + value[1:]
+        if key == "$ref" and isinstance(value, str) and value.startswith("#")
+        else _moved(value, root)
+        for key, value in part.items()
+    }
 
 
 def locate(schema: Schema) -> SchemaFault | None:

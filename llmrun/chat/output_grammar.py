@@ -8,6 +8,7 @@ from __future__ import annotations
 import functools
 import json
 import math
+from collections.abc import Sequence
 
 from llguidance import LLMatcher, regex_to_lark
 from llguidance.gbnf_to_lark import gbnf_to_lark
@@ -48,6 +49,15 @@ def grammar_of(wanted: OutputFormat) -> str:
         raise _refused(wanted, "holds %json, which is not supported: send a json_schema")
     lark = wanted.text if wanted.kind == "lark" else _lark_of_gbnf(wanted)
     return _lark(lark, math.inf)  # how much a grammar can force is not known here
+
+
+def either(wanted: OutputFormat, others: Sequence[json_schema.Schema]) -> str:
+    """The grammar of a JSON format, or of JSON by one of `others`. INVALID_REQUEST where it is none."""
+    grammar_of(wanted)  # for its refusals
+    if wanted.kind not in ("json_object", "json_schema"):
+        raise _refused(wanted, "is not JSON, and this model's calls are known only by being JSON")
+    schema = _ANY_OBJECT if wanted.kind == "json_object" else json_schema.parse(wanted.text)
+    return json_schema.grammar(json_schema.any_of([schema, *others]))
 
 
 def not_compiled(wanted: OutputFormat, complaint: str) -> LlmrunError:

@@ -5,22 +5,32 @@ It knows messages and a vocabulary, but no sequences and no model files.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 from llmrun.chat.bounds import bounded
 from llmrun.chat.control import ControlTokens
 from llmrun.chat.encoding import encode_marked
 from llmrun.chat.infill import infill_prompt
-from llmrun.chat.mark import Mark
-from llmrun.chat.template import ChatTemplate, variables
+from llmrun.chat.rendering import Renderer
+from llmrun.chat.template import ChatTemplate
+from llmrun.chat.turn import Turn
 from llmrun.chat.vocab import Vocab
 from llmrun.errors import CONTEXT_LENGTH, INVALID_REQUEST, NO_TEMPLATE, TEMPLATE, LlmrunError
-from llmrun.types import GenerateRequest, Message
+from llmrun.types import GenerateRequest
 
 FAR = 4
 """Times the context. Up to there a prompt that is too long is counted exactly."""
-_OURS = frozenset({"messages", "bos_token", "eos_token"})
+
+
+@dataclass(frozen=True)
+class Prompt:
+    """ids   at least one, BOS in front where the model wants it
+    turn  the conversation they come from; None: a raw prompt
+    """
+
+    ids: list[int]
+    turn: Turn | None = None
 
 
 class Prompter:
@@ -36,28 +46,28 @@ class Prompter:
         self._vocab = vocab
         self._ctx = ctx
         self._most = None if ctx is None else FAR * ctx
-        self._template: ChatTemplate | None = None
         self._lacking = LlmrunError(NO_TEMPLATE, "this model has no chat template")
+        self._renderer: Renderer | None = None
+        self._control = ControlTokens(vocab)
         if template is not None:
             try:
                 with bounded():
-                    self._template = ChatTemplate(template)
+                    compiled = ChatTemplate(template)
             except LlmrunError as error:
                 self._lacking = error
-        self._control = ControlTokens(vocab, self._template.literals if self._template else ())
-        self._edges = {
-            "bos_token": "" if vocab.bos is None else vocab.text(vocab.bos),
-            "eos_token": "" if vocab.eos is None else vocab.text(vocab.eos),
-        }
+            else:
+                self._control = ControlTokens(vocab, compiled.literals)
+                self._renderer = Renderer(compiled, self._control, _edges(vocab))
 
-    def encode(self, request: GenerateRequest) -> list[int]:
-        """The ids of the request's prompt, at least one, BOS in front where the model wants it.
-
-        LlmrunError NO_TEMPLATE, TEMPLATE or INVALID_REQUEST (with the field) where there are none, and
-        CONTEXT_LENGTH where there are far more than the context holds.
-        """
+    def prompt(self, request: GenerateRequest) -> Prompt:
+        """The request's prompt. LlmrunError NO_TEMPLATE, TEMPLATE or INVALID_REQUEST (with the field) where
+        there is none, and CONTEXT_LENGTH where it has far more tokens than the context holds."""
+        turn = None
         if request.messages is not None:
-            ids = self._conversation(request.messages, request.template_kwargs)
+            turn = self._turn(request)
+            ids = self._begun(encode_marked(turn.text, turn.mark, self._control, self._vocab, self._most))
+            if not ids:
+                raise LlmrunError(TEMPLATE, "the chat template makes an empty prompt of these messages")
         elif request.suffix is not None:
             ids = self._begun(
                 infill_prompt(request.prompt, request.suffix, request.snippets, self._vocab, self._most)
@@ -75,41 +85,21 @@ class Prompter:
                 prompt_tokens=len(ids),
                 context=self._ctx,
             )
-        return self._behind(request.context, ids) if request.context else ids
+        return Prompt(self._behind(request.context, ids) if request.context else ids, turn)
+
+    def encode(self, request: GenerateRequest) -> list[int]:
+        """The ids of the request's prompt. Errors as for `prompt`."""
+        return self.prompt(request).ids
 
     def render(self, request: GenerateRequest) -> str:
-        """The text of the request's conversation, as the template writes it. Errors as for `encode`."""
-        text, mark = self._rendered(request.messages or (), request.template_kwargs)
-        return str(mark.clean(text))
+        """The text of the request's conversation, as the template writes it. Errors as for `prompt`."""
+        turn = self._turn(request)
+        return str(turn.mark.clean(turn.text))
 
-    def _conversation(self, messages: Sequence[Message], kwargs: Mapping[str, Any]) -> list[int]:
-        text, mark = self._rendered(messages, kwargs)
-        ids = self._begun(encode_marked(text, mark, self._control, self._vocab, self._most))
-        if not ids:
-            raise LlmrunError(TEMPLATE, "the chat template makes an empty prompt of these messages")
-        return ids
-
-    def _rendered(self, messages: Sequence[Message], kwargs: Mapping[str, Any]) -> tuple[str, Mark]:
-        """The prompt's text, and how message text in it is marked."""
-        if self._template is None:
+    def _turn(self, request: GenerateRequest) -> Turn:
+        if self._renderer is None:
             raise self._lacking.again()
-        if not messages:
-            raise LlmrunError(
-                INVALID_REQUEST, "there are no messages", hint="send at least one", field="messages"
-            )
-        if taken := _OURS.intersection(kwargs):
-            name = min(taken)
-            raise LlmrunError(
-                INVALID_REQUEST,
-                f"the template variable {name!r} cannot be set from outside",
-                hint="leave it out",
-                field=f"chat_template_kwargs.{name}",
-            )
-        given = variables([_fields(message) for message in messages], **kwargs)
-        mark = Mark(self._control, given, self._template.names)
-        marked = {name: mark.outside(value) for name, value in given.items()}
-        with bounded():
-            return self._template.render({**marked, **self._edges}, mark), mark
+        return self._renderer.render(request)
 
     def _begun(self, ids: list[int]) -> list[int]:
         """`ids` with BOS in front where the model wants it, and never twice."""
@@ -150,5 +140,8 @@ class Prompter:
         return list(ids)
 
 
-def _fields(message: Message) -> dict[str, Any]:
-    return {"role": message.role, "content": message.content, "name": message.name}
+def _edges(vocab: Vocab) -> dict[str, str]:
+    return {
+        "bos_token": "" if vocab.bos is None else vocab.text(vocab.bos),
+        "eos_token": "" if vocab.eos is None else vocab.text(vocab.eos),
+    }

@@ -17,6 +17,7 @@ from datetime import datetime
 from typing import Any
 
 import jinja2
+import jinja2.meta
 from jinja2 import nodes
 from jinja2.compiler import CodeGenerator, Frame
 from jinja2.exceptions import SecurityError
@@ -251,6 +252,11 @@ def literals(tree: nodes.Template) -> tuple[str, ...]:
 def names(tree: nodes.Template) -> frozenset[str]:
     """Every attribute and key the template names."""
     return frozenset(literals(tree)) | {node.attr for node in tree.find_all(nodes.Getattr)}
+
+
+def inputs(tree: nodes.Template) -> frozenset[str]:
+    """Every variable that the template reads where it may not have set it."""
+    return frozenset(jinja2.meta.find_undeclared_variables(tree))
 
 
 def new_context(template: jinja2.Template, variables: Mapping[str, Any], mark: Mark | None) -> Context:

@@ -22,6 +22,7 @@ class ChatTemplate:
 
     literals  every text the template itself holds
     names     every attribute and key it names
+    inputs    every variable it may read from outside
     """
 
     def __init__(self, source: str) -> None:
@@ -35,6 +36,7 @@ class ChatTemplate:
             tree = environment.read(source)
             self.literals = sandbox.literals(tree)
             self.names = sandbox.names(tree)
+            self.inputs = sandbox.inputs(tree)
             self._compiled = environment.from_string(tree)
         except jinja2.TemplateSyntaxError as error:
             raise LlmrunError(

@@ -39,6 +39,9 @@ class Guide(Protocol):
 class Grammar(Guide, Protocol):
     """A guide over one grammar."""
 
+    def allowed(self) -> npt.NDArray[np.intp]:
+        """Ids of the tokens that may come next, at least one."""
+
     def fresh(self) -> Grammar:
         """Another of the same grammar, as far on its way as this one."""
 

@@ -9,6 +9,7 @@ there; where that grammar does not take it, the marker's own tokens come in the 
 
 from __future__ import annotations
 
+import enum
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -28,13 +29,15 @@ class ReasoningPart:
     close      bytes that end it
     begun      whether the prompt ends inside it
     budget     tokens until it is closed; None: as many as it takes
-    separator  bytes between `close` and the answer, written where they are forced
+    lead       bytes in front of `close`, and
+    separator  behind it, written where it is forced
     """
 
     open: bytes
     close: bytes
     begun: bool
     budget: int | None = None
+    lead: bytes = b""
     separator: bytes = b""
 
 
@@ -68,12 +71,23 @@ class Tokens:
     ends: Callable[[int], bool]
 
 
+class _At(enum.Enum):
+    """Where an answer is. BEGINNING: it may begin with reasoning. CHOOSING: its grammar begins, or what one
+    of the openers begins. TALKING: free text, or a call without a grammar. GOVERNED: in a grammar."""
+
+    BEGINNING = enum.auto()
+    CHOOSING = enum.auto()
+    THINKING = enum.auto()
+    TALKING = enum.auto()
+    GOVERNED = enum.auto()
+
+
 class Steering:
     """One answer's way through its parts; a `Guide`.
 
     reasoning  None: the answer has none
-    opening    a grammar for the beginning of an answer that may also begin with `reasoning.open`
-    answer     the grammar of what follows the reasoning; None: free text, in which `calls` may begin
+    answer     the grammar of what follows the reasoning; None: free text
+    calls      may begin anywhere in free text; in place of an answer that has a grammar
     """
 
     def __init__(
@@ -81,7 +95,6 @@ class Steering:
         tokens: Tokens,
         *,
         reasoning: ReasoningPart | None = None,
-        opening: Grammar | None = None,
         answer: Grammar | None = None,
         calls: tuple[CallPart, ...] = (),
     ) -> None:
@@ -89,17 +102,23 @@ class Steering:
         self._reasoning = reasoning or ReasoningPart(open=b"", close=b"", begun=False)
         self._answer = answer
         self._calls = calls
-        self._thinking = reasoning is not None and reasoning.begun
-        self._beginning = reasoning is not None and not reasoning.begun  # it may or may not think
         self._call: CallPart | None = None
-        self._grammar = answer if reasoning is None else opening if self._beginning else None
+        self._grammar: Grammar | None = None  # the one that governs
+        self._openers: dict[int, list[int]] = {}  # what may come instead of the answer, by first token
         self._queue: list[int] = []  # tokens that no grammar forces, but this class
         self._tail = b""  # the end of the text, where it could still become a marker
         self._blank = False  # whether nothing visible came since reasoning or a call ended
         self._ended = False
+        self._at = _At.TALKING
         self.thought = 0
         self.quiet = False
-        self._keep_budget()
+        if reasoning is not None and reasoning.begun:
+            self._at = _At.THINKING
+            self._keep_budget()
+        elif answer is not None:
+            self._choose([reasoning.open] if reasoning is not None else [])
+        elif reasoning is not None:
+            self._at = _At.BEGINNING
 
     @property
     def ended(self) -> bool:
@@ -111,13 +130,16 @@ class Steering:
         return self._grammar.forced()
 
     def allowed(self) -> npt.NDArray[np.intp] | None:
+        if self._at is _At.CHOOSING:
+            assert self._answer is not None
+            return np.union1d(self._answer.allowed(), np.array([*self._openers], np.intp))
         return None if self._grammar is None else self._grammar.allowed()
 
     def replaces(self, token: int) -> bool:
-        if self._grammar is not None:
+        if self._at in (_At.CHOOSING, _At.GOVERNED):
             return False
         if self._tokens.ends(token):
-            if self._thinking and self._answer is not None:  # whatever comes, an answer must
+            if self._at is _At.THINKING and self._answer is not None:  # whatever comes, an answer must
                 self._close()
             return bool(self._queue)
         text = self._tail + self._tokens.piece(token)
@@ -134,38 +156,57 @@ class Steering:
         mine = bool(self._queue)
         if mine:
             del self._queue[0]
-        self.quiet = self._thinking or self._call is not None
+        self.quiet = (
+            self._at is _At.THINKING or self._call is not None or (mine and self._grammar is not None)
+        )
         text = self._tail + self._tokens.piece(token)
-        if self._thinking:
+        if self._at is _At.THINKING:
             self.thought += 1
             self._think(text)
-        elif self._beginning:
-            self._begin(token, text)
+        elif self._at is _At.BEGINNING:
+            self._begin(text)
+        elif self._at is _At.CHOOSING:
+            if not mine:
+                self._chosen(token, text)
         elif self._grammar is None:
             self._say(text)
-        elif mine:
-            self.quiet = True
-        else:
+        elif not mine:
             self._grammar.accept(token)
             self._leave_call()
 
-    # --- reasoning
+    # --- the answer's beginning
 
-    def _begin(self, token: int, text: bytes) -> None:
-        """The first visible text decides whether the answer begins with reasoning."""
-        if self._grammar is not None:
+    def _choose(self, openers: list[bytes]) -> None:
+        """The answer's grammar begins, where no opener's first token comes."""
+        openers = [*openers, *(call.open for call in self._calls)]
+        encoded = [self._tokens.encode(opener) for opener in openers]
+        self._openers = {tokens[0]: tokens for tokens in reversed(encoded) if tokens}
+        self._at = _At.CHOOSING if self._openers else _At.GOVERNED
+        self._grammar = None if self._openers else self._answer
+
+    def _chosen(self, token: int, text: bytes) -> None:
+        opener = self._openers.get(token)
+        if opener is None:
+            self._at, self._grammar = _At.GOVERNED, self._answer
+            assert self._grammar is not None
             self._grammar.accept(token)
+            return
+        self._queue = opener[1:]
+        self._begin(text)
+
+    def _begin(self, text: bytes) -> None:
+        """The first visible text decides whether the answer begins with reasoning."""
         said, opener = text.lstrip(_BLANK), self._reasoning.open
-        if said.startswith(opener):
-            self._beginning, self._thinking, self.quiet = False, True, True
-            self._grammar = None
+        if opener and said.startswith(opener):
+            self._at, self.quiet = _At.THINKING, True
             self._think(said[len(opener) :])
-        elif opener.startswith(said):
-            self._tail, self.quiet = text, True
+        elif opener.startswith(said) and opener:
+            self._at, self._tail, self.quiet = _At.BEGINNING, text, True
         else:
-            self._beginning, self._tail = False, b""
-            if self._grammar is None:
-                self._say(text)
+            self._at, self._tail = _At.TALKING, b""
+            self._say(text)
+
+    # --- reasoning
 
     def _think(self, text: bytes) -> None:
         close = self._reasoning.close
@@ -174,25 +215,29 @@ class Steering:
             self._tail = _tail(text, close)
             self._keep_budget()
             return
-        self._thinking, self._tail, self._blank, self.quiet = False, b"", True, True
+        self._tail, self._blank, self.quiet = b"", True, True
         rest = text[at + len(close) :]
-        self._grammar = self._answer
-        if self._grammar is None:
+        if self._answer is None:
+            self._at = _At.TALKING
             self._say(rest)
-        elif rest.strip(_BLANK):
+            return
+        self._choose([])
+        if rest.strip(_BLANK):
+            self._at, self._grammar = _At.GOVERNED, self._answer
             self._grammar.enter(rest.lstrip(_BLANK))
         elif not rest and not self._queue:
             self._queue = self._tokens.encode(self._reasoning.separator)
 
     def _keep_budget(self) -> None:
         budget = self._reasoning.budget
-        if self._thinking and budget is not None and self.thought >= budget and not self._queue:
+        if budget is not None and self.thought >= budget and not self._queue:
             self._close()
 
     def _close(self) -> None:
         """Force what is not yet written of the close marker."""
-        missing = self._reasoning.close[len(self._tail) :]
-        self._queue = self._tokens.encode(missing + self._reasoning.separator)
+        reasoning = self._reasoning
+        missing = reasoning.close[len(self._tail) :] if self._tail else reasoning.lead + reasoning.close
+        self._queue = self._tokens.encode(missing + reasoning.separator)
 
     # --- text and calls
 
@@ -214,7 +259,7 @@ class Steering:
         if part.grammar is None:
             self._in_call(rest)
         else:
-            self._grammar = part.grammar.fresh()
+            self._at, self._grammar = _At.GOVERNED, part.grammar.fresh()
             self._grammar.enter(rest)
             self._leave_call()
 
@@ -229,12 +274,12 @@ class Steering:
 
     def _leave_call(self) -> None:
         if self._call is not None and self._grammar is not None and self._grammar.ended:
-            self._grammar = None
             self._after_call(b"")
 
     def _after_call(self, rest: bytes) -> None:
         assert self._call is not None
         self._ended = self._call.once
+        self._at, self._grammar = _At.TALKING, None
         self._call, self._tail, self._blank = None, b"", True
         if rest and not self._ended:
             self._say(rest)
@@ -243,14 +288,14 @@ class Steering:
 
     def _begun_by(self, text: bytes) -> tuple[bytes, Grammar | None]:
         """The marker that `text` completes, and the grammar that begins behind it."""
-        if self._thinking:
+        if self._at is _At.THINKING:
             close = self._reasoning.close
             return close, self._answer if close in text else None
         part, _ = (None, -1) if self._call is not None else self._first_call(text)
         return (part.open, part.grammar) if part is not None else (b"", None)
 
     def _takes(self, grammar: Grammar, rest: bytes) -> bool:
-        rest = rest.lstrip(_BLANK) if self._thinking else rest
+        rest = rest.lstrip(_BLANK) if self._at is _At.THINKING else rest
         return not rest or grammar.fresh().enter(rest)
 
     def _first_call(self, text: bytes) -> tuple[CallPart | None, int]:

@@ -165,9 +165,13 @@ class Vocab:
             if attribute & mask and (spelling := self.text(i))
         }
 
-    def control_tokens(self) -> dict[str, int]:
-        """Spelling -> id of every token that only a template may write, never a message."""
+    @functools.cached_property
+    def _control(self) -> dict[str, int]:
         return self._spelled(_CONTROL | _UNKNOWN)
+
+    def control_tokens(self) -> dict[str, int]:
+        """Spelling -> id of every token that only a template may write, never a message. Read only."""
+        return self._control
 
     def user_defined_tokens(self) -> dict[str, int]:
         """Spelling -> id of the tokens that llama.cpp finds in any text, special or not."""

@@ -51,7 +51,7 @@ _Requests = queue.SimpleQueue[AnyRequest | None]
 def _may_take_long(request: AnyRequest) -> bool:
     """Whether a grammar must be compiled, or text tokenised whose length no context bounds."""
     if isinstance(request, GenerateRequest):
-        return request.output_format is not None
+        return request.output_format is not None or bool(request.tools)
     return isinstance(request, Lookup)
 
 
@@ -110,6 +110,7 @@ class Runner:
             self._desk.prepare(request)
 
     def _load(self) -> None:
+        from llmrun.runner.answers import Answers
         from llmrun.runner.desk import Desk
         from llmrun.runner.loading import load
         from llmrun.runner.statistics import Statistics
@@ -123,7 +124,9 @@ class Runner:
                 self._writer.put(LoadProgress(fraction))
 
         self._loaded = load(self._spec, self._emit, on_progress)
-        self._desk = Desk(self._loaded, self._say, time.monotonic)
+        answers = Answers()
+        self._writer.read = answers.read
+        self._desk = Desk(self._loaded, answers, self._say, time.monotonic)
         self._slow_preparer.start()
         for worker in self._loaded.workers:
             name = type(worker).__name__.lower()
@@ -144,7 +147,7 @@ class Runner:
             os._exit(1)
 
     def _emit(self, events: list[tuple[str, Event]]) -> None:
-        self._writer.put(Events([(i, said) for i, event in events for said in self._desk.echoed(i, event)]))
+        self._writer.put(Events(events))
 
     def _say(self, request_id: str, event: Event) -> None:
         self._writer.put(Events([(request_id, event)]))

@@ -7,13 +7,13 @@ Works on preparing threads, so that templates, tokenising and grammars never hol
 from __future__ import annotations
 
 import contextlib
+import functools
 import secrets
 import threading
 from collections.abc import Callable
 
-from llmrun.chat.output_grammar import grammar_of, not_compiled
 from llmrun.chat.prompt import Prompter
-from llmrun.engine import Constraint, EngineRequest, GrammarRefused, VectorRequest
+from llmrun.engine import EngineRequest, VectorRequest
 from llmrun.errors import (
     CANCELLED,
     CONTEXT_LENGTH,
@@ -22,6 +22,8 @@ from llmrun.errors import (
     LlmrunError,
 )
 from llmrun.runner.adapting import scales
+from llmrun.runner.answers import Answers
+from llmrun.runner.governing import Governing
 from llmrun.runner.limiting import Limiter
 from llmrun.runner.loading import Loaded
 from llmrun.runner.lookup import look_up
@@ -35,12 +37,11 @@ from llmrun.types import (
     GenerateRequest,
     Lookup,
     SamplingParams,
-    Started,
-    Text,
     Timings,
     Usage,
 )
 
+_KEPT = 4
 _Ready = EngineRequest | VectorRequest | list[Event]
 
 
@@ -54,16 +55,23 @@ class Desk:
     and nobody else waits for it.
     """
 
-    def __init__(self, loaded: Loaded, say: Callable[[str, Event], None], clock: Callable[[], float]) -> None:
+    def __init__(
+        self,
+        loaded: Loaded,
+        answers: Answers,
+        say: Callable[[str, Event], None],
+        clock: Callable[[], float],
+    ) -> None:
         self._loaded = loaded
         self._limiter = Limiter(loaded.model.vocab)
+        self._answers = answers
         self._say = say
         self._clock = clock
         self._lock = threading.Lock()
         self._preparing: set[str] = set()
         self._cancelled: set[str] = set()
-        self._echoes: dict[str, tuple[str, int]] = {}
         self._prompting = threading.Lock()
+        self._prompters: dict[str, Prompter] = {}
 
     def expect(self, request_id: str) -> None:
         """A request arrived and will be prepared."""
@@ -99,7 +107,7 @@ class Desk:
             if not isinstance(ready, list):
                 self._submit(ready)
                 return
-        self._echoes.pop(request.id, None)
+        self._answers.forget(request.id)
         for event in ready:
             self._say(request.id, event)
 
@@ -114,13 +122,6 @@ class Desk:
         with self._lock:
             if request_id in self._cancelled:
                 raise LlmrunError(CANCELLED, "the request was cancelled")
-
-    def echoed(self, request_id: str, event: Event) -> list[Event]:
-        """The engine's event, with the prompt's text behind Started where the request asked for it."""
-        if not isinstance(event, Started):
-            return [event]
-        text, n = self._echoes.pop(request_id, ("", 0))
-        return [event, *(Text(index, text) for index in range(n))]
 
     def _refuse_without_engine(self) -> None:
         if self._loaded.engine is None:
@@ -154,15 +155,22 @@ class Desk:
         return [answer, Finished(Usage(prompt=0, completion=0), none)]
 
     def _prompter(self, request: GenerateRequest | None) -> Prompter:
-        """The model's, or one for a request with a template of its own."""
+        """The model's, or one for a request with a template of its own; the newest few are kept."""
         if request is None or request.template is None:
             return self._loaded.prompter
-        return Prompter(request.template, self._loaded.model.vocab, self._loaded.info.ctx)
+        prompter = self._prompters.pop(request.template, None)
+        if prompter is None:
+            prompter = Prompter(request.template, self._loaded.model.vocab, self._loaded.info.ctx)
+        self._prompters[request.template] = prompter
+        if len(self._prompters) > _KEPT:
+            del self._prompters[next(iter(self._prompters))]
+        return prompter
 
     def _prepared(self, request: GenerateRequest, arrived: float) -> EngineRequest:
         vocab, info, options = self._loaded.model.vocab, self._loaded.info, request.options
         with self._prompting:
-            prompt = self._prompter(request).encode(request)
+            prepared = self._prompter(request).prompt(request)
+        prompt, turn = prepared.ids, prepared.turn
         # A model loaded with a larger context serves a request that wants a smaller one, and keeps to that.
         ctx = info.ctx if options.ctx is None else min(options.ctx, info.ctx)
         room = ctx - len(prompt)
@@ -184,9 +192,19 @@ class Desk:
         if request.echo:
             raw = request.prompt
             text = raw if isinstance(raw, str) else vocab.detokenize(prompt).decode("utf-8", "replace")
-            self._echoes[request.id] = (text, request.n)
+            self._answers.echo(request.id, text, request.n)
+        shown: dict[int, bytes] = {}
+        if turn is not None and not turn.plain:
+            shown = turn.shown(vocab)
+            self._answers.parse(
+                request.id,
+                functools.partial(turn.parser, request),
+                request.n,
+                parallel=request.tool_choice.parallel,
+            )
+        governing = Governing(request, turn, vocab, self._loaded.grammars, shown)
         seed = secrets.randbits(32) if options.seed in (None, -1) else options.seed & 0xFFFFFFFF
-        guides, biases = self._limiter.limit(self._constraints(request), options, request.n)
+        guides, biases = self._limiter.limit(governing.guides(), options, request.n)
         return EngineRequest(
             id=request.id,
             prompt=tuple(prompt),
@@ -195,9 +213,10 @@ class Desk:
             arrived=arrived,
             n=request.n,
             max_tokens=room if options.max_tokens is None else min(options.max_tokens, room),
-            stop=tuple(stop for stop in options.stop if stop),
+            stop=governing.stops,
             logprobs=request.logprobs,
             constraints=guides,
+            shown=shown,
             tokens=request.tokens,
             progress=request.progress,
             min_indent=request.min_indent,
@@ -206,19 +225,3 @@ class Desk:
             client=request.client,
             priority=request.priority,
         )
-
-    def _constraints(self, request: GenerateRequest) -> tuple[Constraint, ...]:
-        """One for each answer, or none. INVALID_REQUEST where the format cannot be kept to."""
-        wanted = request.output_format
-        if wanted is None:
-            return ()
-        if not self._loaded.model.vocab.eog_tokens:
-            raise LlmrunError(
-                INVALID_REQUEST,
-                "this model has no end token, so its output cannot be constrained",
-                field=wanted.field,
-            )
-        try:
-            return self._loaded.grammars.start(grammar_of(wanted), request.n)
-        except GrammarRefused as refused:
-            raise not_compiled(wanted, str(refused)) from None

@@ -8,6 +8,7 @@ import threading
 from collections.abc import Callable, Iterator
 
 from llmrun.runner.frames import Down, Events, FrameSplitter, Ready, Stats, Up, decode_down, encode
+from llmrun.types import Event
 
 READ_SIZE = 1 << 16
 
@@ -32,6 +33,7 @@ class FrameWriter:
 
     `put` never blocks, so the engine does not wait for a slow daemon. Statistics are read from
     `stats`, to be set before Ready is put, and sent behind Ready and Events, at most every `STATS_S` seconds.
+    Events go through `read` where it is set, so that what they become is found out off the engine's thread.
     """
 
     STATS_S = 0.25
@@ -42,6 +44,7 @@ class FrameWriter:
         self._queue: queue.SimpleQueue[Up | None] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._run, name="writer", daemon=True)
         self.stats: Callable[[], Stats] | None = None
+        self.read: Callable[[list[tuple[str, Event]]], list[tuple[str, Event]]] | None = None
 
     def start(self) -> None:
         self._thread.start()
@@ -76,6 +79,10 @@ class FrameWriter:
                 told, stale = self._clock(), False
 
     def _write(self, frame: Up) -> bool:
+        if self.read is not None and isinstance(frame, Events):
+            frame = Events(self.read(frame.items))
+            if not frame.items:
+                return True
         try:
             _write_all(self._fd, encode(frame))
         except OSError:

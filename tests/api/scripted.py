@@ -75,12 +75,6 @@ async def hello(request: GenerateRequest) -> AsyncGenerator[Event, None]:
         yield event
 
 
-async def agent(_: GenerateRequest) -> AsyncGenerator[Event, None]:
-    """Every answer is `AGENT`."""
-    for event in AGENT:
-        yield event
-
-
 async def nothing(_: AnyRequest) -> AsyncGenerator[Event, None]:
     """A request of another kind ends without a word."""
     yield Finished(Usage(prompt=0, completion=0), TIMINGS)

@@ -77,7 +77,12 @@ class Model:
                 allowed = steering.allowed()
                 if allowed is None and not wanted:
                     break
-                token = wanted.pop(0) if allowed is None else int(allowed[0])
+                token = wanted[0] if wanted and (allowed is None or wanted[0] in allowed) else None
+                if token is None:
+                    assert allowed is not None
+                    token = int(allowed[0])
+                else:
+                    wanted.pop(0)
                 if steering.replaces(token):
                     tokens = steering.forced()
                     assert tokens
@@ -142,13 +147,28 @@ def test_reasonings_marker_within_a_token_still_begins_the_grammar(token: int) -
     assert Model(steering, b"</thin", token).text == b"</think>\n\n{}"
 
 
-def test_opening_grammar_lets_reasoning_begin_and_the_answers_own_takes_over() -> None:
-    steering = Steering(
-        TOKENS, reasoning=reasoning(begun=False), opening=Literal(b"<think>"), answer=Literal(b"{}")
-    )
-    assert Model(steering, b"ab", CLOSE).text == b"<think>ab</think>\n\n{}"
-    plain = Steering(TOKENS, reasoning=reasoning(begun=False), opening=Literal(b"{}"), answer=Literal(b"{}"))
-    assert Model(plain).text == b"{}"
+@pytest.mark.parametrize(("first", "text"), [(THINK, b"<think>ab</think>\n\n{}"), (ord("{"), b"{}")])
+def test_answer_with_a_grammar_may_begin_with_reasoning(first: int, text: bytes) -> None:
+    steering = Steering(TOKENS, reasoning=reasoning(begun=False), answer=Literal(b"{}"))
+    allowed = steering.allowed()
+    assert allowed is not None
+    assert set(allowed) == {THINK, ord("{")}
+    assert steering.forced() == []
+    assert Model(steering, first, *([b"ab", CLOSE] if first == THINK else [])).text == text
+
+
+@pytest.mark.parametrize("begun", [True, False])
+def test_answer_with_a_grammar_may_be_a_call_instead(begun: bool) -> None:
+    part = call(grammar=Literal(b"1"), once=True)
+    thinking = reasoning() if begun else None
+    steering = Steering(TOKENS, reasoning=thinking, answer=Literal(b"{}"), calls=(part,))
+    wishes = [b"hm", CLOSE] if begun else []
+    assert Model(steering, *wishes, CALL).text.endswith(b"<call>1")
+
+
+def test_opener_of_several_tokens_is_completed_once_it_is_begun() -> None:
+    part = CallPart(open=b"[call]", grammar=Literal(b"1"), once=True)
+    assert Model(Steering(TOKENS, answer=Literal(b"{}"), calls=(part,)), b"[").text == b"[call]1"
 
 
 def call(**how: object) -> CallPart:

@@ -4,7 +4,9 @@ import time
 from types import SimpleNamespace
 from typing import cast
 
+from llmrun.chat.prompt import Prompt
 from llmrun.errors import CANCELLED
+from llmrun.runner.answers import Answers
 from llmrun.runner.desk import Desk
 from llmrun.runner.loading import Loaded
 from llmrun.types import Event, Failed, GenerateRequest
@@ -17,17 +19,20 @@ class Prompts:
         self.asked: list[str] = []
         self.midway = lambda: None
 
-    def encode(self, request: GenerateRequest) -> list[int]:
+    def prompt(self, request: GenerateRequest) -> Prompt:
         self.asked.append(request.id)
         self.midway()
-        return [1]
+        return Prompt([1])
 
 
 def desk_of(prompts: Prompts) -> tuple[Desk, list[tuple[str, Event]]]:
     said: list[tuple[str, Event]] = []
     model = SimpleNamespace(vocab=SimpleNamespace(size=9, detokenize=bytes))
-    loaded = SimpleNamespace(model=model, info=SimpleNamespace(ctx=64), prompter=prompts)
-    return Desk(cast(Loaded, loaded), lambda name, event: said.append((name, event)), time.monotonic), said
+    loaded = SimpleNamespace(model=model, info=SimpleNamespace(ctx=64), prompter=prompts, grammars=None)
+    desk = Desk(
+        cast(Loaded, loaded), Answers(), lambda name, event: said.append((name, event)), time.monotonic
+    )
+    return desk, said
 
 
 def test_request_cancelled_in_the_queue_is_not_prepared() -> None:
@@ -48,4 +53,4 @@ def test_request_cancelled_while_prepared_leaves_no_echo_behind() -> None:
     prompts.midway = lambda: desk.cancel("r")
     desk.prepare(GenerateRequest(id="r", model="m", prompt="x", echo=True))
     assert [type(event) for _, event in said] == [Failed]
-    assert desk._echoes == {}
+    assert desk._answers._echoes == {}

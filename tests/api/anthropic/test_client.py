@@ -11,7 +11,7 @@ import pytest
 from llmrun.errors import OVERLOADED, RUNNER_DIED, LlmrunError
 from llmrun.types import Event, Failed, Finished, GenerateRequest, Started, Text, Tokenized, Usage
 from tests.api.openai.test_models import stored
-from tests.api.scripted import MODEL, TIMINGS, ScriptedService, agent
+from tests.api.scripted import AGENT, MODEL, TIMINGS, ScriptedService
 from tests.api.server import serving
 
 HI: list[Any] = [{"role": "user", "content": "Hi"}]
@@ -42,6 +42,11 @@ def play(shared: tuple[ScriptedService, str]) -> Iterator[ScriptedService]:
     before = service.script
     yield service
     service.script = before
+
+
+async def agent(_request: GenerateRequest) -> AsyncGenerator[Event, None]:
+    for event in AGENT:
+        yield event
 
 
 def test_message_whole(client: anthropic.Anthropic) -> None:

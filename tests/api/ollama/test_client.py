@@ -13,7 +13,7 @@ import pytest
 from llmrun.errors import RUNNER_DIED, LlmrunError
 from llmrun.types import Event, Failed, GenerateRequest, Started, Text
 from tests.api.openai.test_models import stored
-from tests.api.scripted import MODEL, ScriptedService, agent, answer
+from tests.api.scripted import AGENT, MODEL, ScriptedService, answer
 from tests.api.server import serving
 from tests.api.test_control import running
 from tests.support.tiny import write_llama
@@ -76,6 +76,10 @@ def test_chat_whole_and_its_reply_sent_back(client: ollama.Client, play: Scripte
 def test_chat_calls_and_thinking_are_read_and_their_results_sent_back(
     client: ollama.Client, play: ScriptedService
 ) -> None:
+    async def script(_request: GenerateRequest) -> AsyncGenerator[Event, None]:
+        for event in AGENT:
+            yield event
+
     def look(at: str) -> str:
         """Look at a place.
 
@@ -84,7 +88,7 @@ def test_chat_calls_and_thinking_are_read_and_their_results_sent_back(
         """
         return at
 
-    play.script = agent
+    play.script = script
     message = client.chat(MODEL, HI, tools=[look], think="high").message
     assert message.thinking == "Look twice."
     calls = message.tool_calls or ()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.api.openai.test_models import stored
-from tests.api.scripted import MODEL, ScriptedService, agent
+from tests.api.scripted import MODEL, ScriptedService
 from tests.api.server import serving
 from tests.support.node import Node
 
@@ -36,37 +36,6 @@ await client.generate({ model, prompt: 'Hi', options: { top_p: 3 } }).catch((err
 })
 console.log(JSON.stringify(seen))
 """
-
-WITH_TOOLS = """
-import { Ollama } from 'ollama'
-const client = new Ollama({ host: given.url })
-const { model } = given
-const look = { name: 'look', description: 'Looks.', parameters: { type: 'object' } }
-const tools = [{ type: 'function', function: look }]
-const messages = [{ role: 'user', content: 'Hi' }]
-const { message } = await client.chat({ model, messages, tools, think: 'high' })
-messages.push(message)
-for (const call of message.tool_calls) {
-  messages.push({ role: 'tool', tool_name: call.function.name, content: 'done' })
-}
-const calls = []
-let thinking = ''
-for await (const part of await client.chat({ model, messages, tools, stream: true })) {
-  calls.push(...(part.message.tool_calls ?? []))
-  thinking += part.message.thinking ?? ''
-}
-const same = JSON.stringify(calls) === JSON.stringify(message.tool_calls)
-console.log(JSON.stringify({ at: calls[0].function.arguments.at, thinking, same }))
-"""
-
-
-def test_node_client_makes_calls_and_reads_thinking() -> None:
-    node = Node("ollama")
-    service = ScriptedService(agent, stored=[stored(MODEL)])
-    with serving(service) as url:
-        seen = node.run(WITH_TOOLS, url=url, model=MODEL)
-    assert seen == {"at": "sea", "thinking": "Look twice.", "same": True}
-    assert [m.role for m in service.asked[-1].messages or ()] == ["user", "assistant", "tool", "tool"]
 
 
 def test_node_client_reads_streams_and_raises() -> None:

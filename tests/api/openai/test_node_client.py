@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncGenerator
+
 import pytest
 
+from llmrun.types import Event, GenerateRequest
 from tests.api.openai.test_models import stored
-from tests.api.scripted import MODEL, ScriptedService, agent
+from tests.api.scripted import AGENT, MODEL, ScriptedService
 from tests.api.server import serving
 from tests.support.node import Node
 
@@ -42,6 +45,10 @@ console.log(JSON.stringify(seen))
 
 def test_node_client_reads_streams_and_raises() -> None:
     node = Node("openai")
+
+    async def agent(_request: GenerateRequest) -> AsyncGenerator[Event, None]:
+        for event in AGENT:
+            yield event
 
     with serving(ScriptedService(agent, stored=[stored(MODEL)])) as url:
         seen = node.run(PROGRAM, url=url, model=MODEL)
