@@ -1,8 +1,8 @@
 """The Jinja environment of chat templates: what transformers gives them, and nothing that escapes.
 
-Templates come with model files from strangers. They see plain data, may not change it, and reach no
-attribute that leads to Python's internals. Rendering may be given a `Mark` (see `llmrun.chat.mark`);
-then comparing and splitting marked text gives what it would give without marks.
+Templates come with model files from strangers. They see plain data, may change none but lists of their
+own, and reach no attribute that leads to Python's internals. Rendering may be given a `Mark` (see
+`llmrun.chat.mark`); then comparing and splitting marked text gives what it would give without marks.
 
 Importing this module imports jinja2, so the command line does it only when it renders.
 """
@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 import re
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime
 from typing import Any
 
@@ -37,6 +37,22 @@ _MAX_BITS = 100_000
 
 _EQUALITY = ("eq", "ne", "in", "notin")
 _EQUALITY_TESTS = ("eq", "equalto", "==", "ne", "!=", "in")
+
+
+_GROWING = frozenset({"append", "extend", "insert", "pop"})
+
+
+class GivenList(list[Any]):
+    """A list that came from outside: a template may not change it, but lists of its own it may."""
+
+
+def _given(value: Any) -> Any:
+    """A copy of JSON data with every list in it a `GivenList`."""
+    if isinstance(value, Mapping):
+        return {key: _given(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return GivenList(map(_given, value))
+    return value
 
 
 class RenderContext(Context):
@@ -112,6 +128,8 @@ def _tojson(
     sort_keys: bool = False,
 ) -> str:
     """JSON as transformers writes it: no HTML escapes, Unicode as it is."""
+    if isinstance(value, Iterator):  # what `map` and `select` give
+        value = list(value)
     text = json.dumps(value, ensure_ascii=False, indent=indent, separators=separators, sort_keys=sort_keys)
     if not ensure_ascii:
         return text
@@ -202,6 +220,11 @@ class ChatSandbox(ImmutableSandboxedEnvironment):
                     operand.expr = _blind(operand.expr)
         return tree
 
+    def is_safe_attribute(self, obj: Any, attr: str, value: Any) -> bool:
+        if type(obj) is list and attr in _GROWING:  # its own: Kimi K2's template keeps a queue of call ids
+            return True
+        return super().is_safe_attribute(obj, attr, value)
+
     def call(self, context: Context, function: Any, /, *args: Any, **kwargs: Any) -> Any:
         mark = _mark_of(context)
         text = getattr(function, "__self__", None)
@@ -261,7 +284,7 @@ def inputs(tree: nodes.Template) -> frozenset[str]:
 
 def new_context(template: jinja2.Template, variables: Mapping[str, Any], mark: Mark | None) -> Context:
     """The context to render `template` in."""
-    context = template.new_context(dict(variables))
+    context = template.new_context({name: _given(value) for name, value in variables.items()})
     if isinstance(context, RenderContext):
         context.mark = mark
         context.deadline = time.monotonic() + MAX_SECONDS

@@ -194,8 +194,21 @@ def test_sandbox_shows_nothing_of_python(template: str) -> None:
 
 
 def test_sandbox_says_what_it_refused() -> None:
-    assert "'append' of 'list' object is unsafe" in failure("{{ messages.append(1) }}").message
+    assert "'append' of 'GivenList' object is unsafe" in failure("{{ messages.append(1) }}").message
+    assert (
+        "'append' of 'GivenList' object is unsafe"
+        in failure("{{ messages[0].x.append(1) }}", [{**HELLO[0], "x": []}]).message
+    )
     assert "private name" in failure("{{ namespace(_x=1) }}").message
+
+
+def test_sandbox_lets_a_template_change_lists_of_its_own() -> None:
+    template = "{% set queue = [1, 2] %}{% set _ = queue.append(3) %}{{ queue.pop(0) }}{{ queue }}"
+    assert render(template, HELLO) == "1[2, 3]"
+
+
+def test_render_json_of_what_a_filter_gives_is_a_list() -> None:
+    assert render("{{ messages | map(attribute='role') | tojson }}", HELLO) == '["user"]'
 
 
 @pytest.mark.parametrize(

@@ -5,8 +5,10 @@ from __future__ import annotations
 import itertools
 import re
 
-_ATOM = re.compile(r"<[^<>\n]*>|\[/?[A-Z][A-Z_ ]*\]|[^\W\d]+|\d+|\s|.", re.DOTALL)
-_TAG = re.compile(r"<[^<>\s][^<>\n]*>|\[/?[A-Z][A-Z_ ]*\]")
+_ATOM = re.compile(
+    r"<\|(?:open|close)\|>[^<>\n]*<\|sep\|>|<[^<>\n]*>|\[/?[A-Z][A-Z_ ]*\]|[^\W\d]+|\d+|\s|.", re.DOTALL
+)
+_TAG = re.compile(r"<\|(?:open|close)\|>[^<>\n]*<\|sep\|>|<[^<>\s][^<>\n]*>|\[/?[A-Z][A-Z_ ]*\]")
 
 
 def atoms(text: str) -> list[str]:

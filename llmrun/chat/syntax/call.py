@@ -116,6 +116,15 @@ def next_call(source: Source, calls: Calls) -> Reading[bool]:
     return (yield from source.peek()) == "{"
 
 
+def read_close(source: Source, calls: Calls) -> Reading[None]:
+    """Read what stands behind the last call of several, as far as it stands there."""
+    close = calls.close
+    if calls.keys and (yield from source.accept("]")):
+        yield from source.accept("".join(ends_of(calls)[:1]) if not close.strip() else "")
+        close = close.lstrip().removeprefix("]")
+    yield from source.accept(close)
+
+
 def _literal(source: Source, calls: Calls, part: str) -> Reading[bool]:
     if not calls.header_end:
         return (yield from source.accept(part))
@@ -140,7 +149,7 @@ def _slot(source: Source, slot: Slot) -> Reading[str]:
 def _json_head(source: Source, calls: Calls) -> Reading[Head | None]:
     """Read a JSON object up to the value of its arguments, or whole where the name comes behind them."""
     keys = calls.keys
-    yield from source.skip_space()
+    yield from source.accept("[")
     if not keys or not (yield from source.accept("{")):
         return None
     found: dict[str, str] = {}

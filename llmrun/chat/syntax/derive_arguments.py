@@ -10,6 +10,7 @@ from typing import Any
 
 from llmrun.chat.syntax.atoms import common_end, common_start
 from llmrun.chat.syntax.form import (
+    CDATA,
     JSON_TYPES,
     Arguments,
     BareKeyArguments,
@@ -69,7 +70,7 @@ def derive_arguments(render: Render, name: str) -> Written | None:
         return None
     if json_span(text, PAIR):
         return Written(JsonArguments())
-    if not _in_order(text, [*KEYS[:1], *VALUES[:1], *KEYS[1:], *VALUES[1:]]):
+    if not _in_order(text, [name, KEYS[0], VALUES[0], KEYS[1], VALUES[1]]):
         return None
     opening, between, middle, end = _split(text, name)
     if middle.startswith(closing := f"</{KEYS[0]}>", at := max(middle.find(closing), 0)):
@@ -83,13 +84,17 @@ def derive_arguments(render: Render, name: str) -> Written | None:
 
 
 def _in_order(text: str, words: list[str]) -> bool:
-    places = [text.rfind(word) for word in words]
-    return -1 not in places and places == sorted(places)
+    place = 0
+    for word in words:
+        place = text.find(word, place)
+        if place < 0:
+            return False
+    return True
 
 
 def _split(text: str, name: str) -> tuple[str, str, str, str]:
     """The texts from the name to the first key, to its value, to the next key, and behind the last value."""
-    behind = text[: text.rindex(KEYS[0])].rindex(name) + len(name)
+    behind = text[: text.index(KEYS[0])].rindex(name) + len(name)
     opening, _, rest = text[behind:].partition(KEYS[0])
     between, _, rest = rest.partition(VALUES[0])
     middle, _, rest = rest.partition(KEYS[1])
@@ -112,8 +117,11 @@ def _tagged(render: Render, opening: str, middle: str, end: str) -> Written | No
             between.append((kind, around[0]))
             closes.append((kind, around[1]))
             python = python or (kind in ("array", "object") and "True" in around[2])
+    cdata = CDATA[0] in (render({KEYS[0]: "<&>"}) or "")
     return Written(
-        TaggedArguments(open_, tuple(between), tuple(closes), separator, python), len(open_), len(close)
+        TaggedArguments(open_, tuple(between), tuple(closes), separator, python, cdata),
+        len(open_),
+        len(close),
     )
 
 

@@ -2,25 +2,18 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
 from llmrun.chat.syntax.atoms import common_end, common_start, counted_end, first_tag
 from llmrun.chat.syntax.derive_arguments import PAIR, Render, Written, derive_arguments, json_span
-from llmrun.chat.syntax.form import Calls, JsonArguments, Part, Slot, Syntax
-from llmrun.chat.syntax.probe import CONTENT, IDS, KEYS, NAMES, Call, Probe
+from llmrun.chat.syntax.derive_reasoning import SWITCHES, named, opening
+from llmrun.chat.syntax.form import Block, Calls, JsonArguments, Part, Slot, Syntax
+from llmrun.chat.syntax.probe import CONTENT, IDS, KEYS, NAMES, THOUGHT, Call, Probe, Turn
 
 Span = tuple[int, int, Slot]
-
-
-@dataclass(frozen=True)
-class Turn:
-    """A probe that works, its generation prompt, and a plain answer's rendering."""
-
-    probe: Probe
-    prompt: str
-    plain: str
 
 
 @dataclass(frozen=True)
@@ -106,49 +99,52 @@ def _read(turn: Turn, syntax: Syntax, shape: _Shape, one: str, slots: list[Span]
         else:
             second = []
     before = _own(turn, syntax, text[: slots[0][0]])
-    last = (second or slots)[-1][1]
-    syntax, after, end = _ended(turn, syntax, text[last:])
-    if second:
-        calls = _several(text, slots, second, before, after)
-    else:
-        tail = after[: after.rindex("}") + 1] if "}" in after else after
-        call = _joined([before, *_inner(text, slots, []), tail])
-        calls = Calls(call=call, several=False)
+    syntax, after = _ended(turn, syntax, text[(second or slots)[-1][1] :])
+    calls = _several(text, slots, second, before, after) if second else _single(text, slots, before, after)
     calls = replace(
         calls,
-        end=end,
         arguments=shape.written.form,
         arguments_text=shape.probe.arguments_text,
         named_ids=NAMES[0] in shape.ids[0],
     )
-    return replace(syntax, calls=calls, after_content=_after_content(syntax, shape, before))
+    if not calls.open.strip() and calls.close.strip():  # what closes nothing that was opened ends the turn
+        calls = replace(calls, close="", end=calls.close)
+    syntax = replace(syntax, calls=calls, after_content=_after_content(syntax, calls, shape))
+    return syntax if syntax.reasoning else replace(syntax, reasoning=_thinking(turn, calls, shape))
+
+
+def _single(text: str, slots: list[Span], before: str, after: str) -> Calls:
+    """Calls of which a turn holds one."""
+    tail = after[: after.rindex("}") + 1] if "}" in after else after
+    return Calls(call=_joined([before, *_inner(text, slots, []), tail]), several=False)
 
 
 def _own(turn: Turn, syntax: Syntax, before: str) -> str:
     """What of the text in front of the first call is the calls' own, not the turn's or other parts'."""
     own = before[len(common_start(turn.prompt, before)) :]
-    if syntax.reasoning and (close := syntax.reasoning.close.strip()) in own:
+    reasoning = syntax.reasoning or named(turn)
+    if reasoning and (close := reasoning.close.strip()) in own:
         behind = own.rpartition(close)[2]
-        space = syntax.reasoning.close[len(syntax.reasoning.close.rstrip()) :]
+        space = reasoning.close[len(reasoning.close.rstrip()) :]
         own = behind.removeprefix(common_start(behind, space))
     if CONTENT in own:
         own = own.rpartition(CONTENT)[2]
-    if syntax.content.close.strip() and syntax.content.close in own:
-        own = own.rpartition(syntax.content.close)[2]
-    return own
+    return own.removeprefix(syntax.content.open)
 
 
-def _ended(turn: Turn, syntax: Syntax, after: str) -> tuple[Syntax, str, str]:
-    """The syntax with what closes content and the turn, what closes calls, and what ends a turn of calls
-    where that is something else."""
-    plain = turn.plain.partition(CONTENT)[2]
+def _ended(turn: Turn, syntax: Syntax, after: str) -> tuple[Syntax, str]:
+    """The syntax with what closes content and ends the turn, and what of the text behind the last call closes
+    calls."""
+    plain, after = turn.plain.partition(CONTENT)[2].rstrip(), after.rstrip()
     end = common_end(plain, after)
     if not end.strip():
-        return syntax, after, ""
-    content = replace(syntax.content, close=plain.removesuffix(end))
-    after = after.removesuffix(end)
+        return syntax, after
+    after, close = after.removesuffix(end), plain.removesuffix(end)
+    if not close.strip():
+        end, close = close + end, ""
     ending = first_tag(end)
-    return replace(syntax, content=content, end=ending), after.partition(ending)[0], ""
+    syntax = replace(syntax, content=replace(syntax.content, close=close), end=ending)
+    return syntax, after.partition(ending.strip())[0]
 
 
 def _several(text: str, first: list[Span], second: list[Span], before: str, after: str) -> Calls:
@@ -202,14 +198,34 @@ def _joined(parts: list[Part]) -> tuple[Part, ...]:
     return tuple(joined)
 
 
-def _after_content(syntax: Syntax, shape: _Shape, before: str) -> str:
+def _lead(calls: Calls) -> str:
+    """The text from the first call's beginning to its name or id."""
+    parts = itertools.takewhile(lambda part: part not in (Slot.NAME, Slot.ID, Slot.ARGUMENTS), calls.call)
+    return calls.open + "".join(part if isinstance(part, str) else str(calls.first_index) for part in parts)
+
+
+def _after_content(syntax: Syntax, calls: Calls, shape: _Shape) -> str:
     """What the template puts between content and a call."""
     text = shape.render(1, CONTENT)
-    if text is None or CONTENT not in text:
+    slots = _slots(text, shape, 0) if text and CONTENT in text else []
+    if text is None or not slots:
         return ""
-    slots = _slots(text, shape, 0)
-    place = text.index(CONTENT) + len(CONTENT)
-    if not slots or place > slots[0][0]:
-        return ""
-    between = text[place : slots[0][0]].removeprefix(syntax.content.close)
-    return between.removesuffix(before) if between.endswith(before) else ""
+    between = text[text.index(CONTENT) + len(CONTENT) : slots[0][0]].removeprefix(syntax.content.close)
+    lead = _lead(calls)
+    return between.removesuffix(lead) if between.endswith(lead) else ""
+
+
+def _thinking(turn: Turn, calls: Calls, shape: _Shape) -> Block | None:
+    """The markers of reasoning, of a template that shows it only in front of calls."""
+    for switches in SWITCHES:
+        probe = shape.probe.using(switches=switches)
+        call = Call(NAMES[0], shape.arguments(0), shape.ids[0])
+        text = probe.answer(content=shape.content, thought=THOUGHT, calls=[call])
+        prompt = probe.prompt()
+        if text is None or prompt is None or THOUGHT not in text:
+            continue
+        before, _, rest = text.partition(THOUGHT)
+        close, found, _ = rest.partition(_lead(calls))
+        if found and close.strip():
+            return Block(opening(turn, prompt, before, close), close)
+    return None

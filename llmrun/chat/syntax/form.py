@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 JsonType = Literal["string", "integer", "number", "boolean", "null", "array", "object"]
+CDATA = ("<![CDATA[", "]]>")
 JSON_TYPES: tuple[JsonType, ...] = ("string", "integer", "number", "boolean", "null", "array", "object")
 
 
@@ -59,6 +60,7 @@ class TaggedArguments:
     close      behind a value, by its type
     separator  between two arguments
     python     values that are no strings are Python literals, else JSON
+    cdata      strings may be wrapped in `<![CDATA[` and `]]>`
     """
 
     open: str
@@ -66,6 +68,7 @@ class TaggedArguments:
     close: tuple[tuple[JsonType, str], ...]
     separator: str = ""
     python: bool = False
+    cdata: bool = False
 
 
 @dataclass(frozen=True)

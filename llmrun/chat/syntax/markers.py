@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from llmrun.chat.syntax.atoms import first_tag
 from llmrun.chat.syntax.form import Syntax
 
 CALL: Final = "call"
@@ -29,7 +30,12 @@ class Markers:
             opening += [(reasoning.open, REASONING), (reasoning.close, CONTENT)]
             self.closes = tuple(filter(str.strip, (reasoning.close, syntax.end)))
         self.bare = syntax.calls is not None and not syntax.calls.marker
-        marked += [(text, CALL) for text in call_markers(syntax)]
+        if syntax.calls:
+            marked.append((syntax.calls.end, END))
+        calls = [(text, CALL) for text in call_markers(syntax)]
+        marked += calls
+        heads = tuple(text.strip() for text, _ in _visible(opening))
+        opening += [(text, kind) for text, kind in calls if text.strip().startswith(heads)]
         self.opening = sorted(_visible(opening), key=lambda item: -len(item[0].strip()))
         self.texts = tuple(text for text, _ in _visible(marked))
         self.kinds = tuple(kind for _, kind in _visible(marked))
@@ -52,8 +58,10 @@ def call_markers(syntax: Syntax) -> list[str]:
 
 
 def primed_by(syntax: Syntax, prompt: str) -> str:
-    """The end of a rendered prompt that begins the answer: an opened marker. "" where there is none."""
+    """The end of a rendered prompt that already begins the answer: a marker. "" where there is none."""
     found = [syntax.reasoning.open] if syntax.reasoning else []
+    if syntax.reasoning and first_tag(syntax.reasoning.close) == syntax.reasoning.close.rstrip():
+        found.append(syntax.reasoning.close)
     if syntax.calls:
         found += [syntax.calls.head, syntax.calls.marker]
     for text in (syntax.content.open, *found):

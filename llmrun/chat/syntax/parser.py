@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from llmrun.chat.syntax.call import Head, next_call, read_arguments, read_head, read_tail
+from llmrun.chat.syntax.call import Head, next_call, read_arguments, read_close, read_head, read_tail
 from llmrun.chat.syntax.form import Calls, Syntax
 from llmrun.chat.syntax.markers import CALL, END, REASONING, Markers
 from llmrun.chat.syntax.pieces import (
@@ -68,6 +68,8 @@ class OutputParser:
             self._pieces.append(ContentPiece(text))
 
     def _turn(self) -> Reading[None]:
+        if not self._syntax.content.open.strip():
+            yield from self._source.skip_exactly(self._syntax.content.open)
         while (kind := (yield from self._marker())) not in (None, END):
             if kind == REASONING:
                 yield from self._thinking()
@@ -81,6 +83,7 @@ class OutputParser:
         if self._blank is not None:
             for text, kind in self._markers.opening:
                 if (yield from self._source.accept(text)):
+                    self._source.matched = text
                     return kind
             if self._markers.bare and (yield from self._at_object()):
                 return CALL
@@ -122,7 +125,7 @@ class OutputParser:
             head = (yield from self._head(calls)) if (yield from next_call(source, calls)) else None
             if head is None:
                 source.back()
-        yield from source.accept(calls.close)
+        yield from read_close(source, calls)
         return True
 
     def _head(self, calls: Calls) -> Reading[Head | None]:

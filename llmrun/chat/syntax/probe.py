@@ -19,8 +19,12 @@ NAMES = ("toolZqOne", "toolZqTwo")
 IDS = ("idZqOne01", "idZqTwo02")  # nine letters or digits: what the strictest templates want
 MAX_SECONDS = 20.0  # of all probes of one template
 
-_PLAIN = {"type": "object", "properties": {"keyZqOne": {"type": "string"}, "keyZqTwo": {"type": "string"}}}
 KEYS = ("keyZqOne", "keyZqTwo")
+_PLAIN = {
+    "type": "object",
+    "properties": {key: {"type": "string", "description": "Probe."} for key in KEYS},
+    "required": list(KEYS),
+}
 
 
 @dataclass(frozen=True)
@@ -94,3 +98,12 @@ _TOOLS = [
     {"type": "function", "function": {"name": name, "description": "Probe.", "parameters": _PLAIN}}
     for name in NAMES
 ]
+
+
+@dataclass(frozen=True)
+class Turn:
+    """A probe that works, its generation prompt, and a plain answer's rendering."""
+
+    probe: Probe
+    prompt: str
+    plain: str

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from llmrun.chat.syntax import typed
-from llmrun.chat.syntax.form import TaggedArguments
+from llmrun.chat.syntax.form import CDATA, TaggedArguments
 from llmrun.chat.syntax.source import Out, Reading, Source
 
 
@@ -54,12 +54,14 @@ def _value(
 ) -> Reading[bool]:
     types = {kind for kind, text in form.between if text == between}
     closes = _distinct(tuple((kind, text) for kind, text in form.close if kind in types))
-    if types == {"string"} or ("string" in types and typed.is_text(schema)):
+    wrapped = form.cdata and (yield from source.accept(CDATA[0]))
+    if wrapped or types == {"string"} or ("string" in types and typed.is_text(schema)):
         out('"')
-        if (yield from source.until(closes, lambda text: out(typed.dumps(text)[1:-1]))) is None:
+        ends = [CDATA[1]] if wrapped else closes
+        if (yield from source.until(ends, lambda text: out(typed.dumps(text)[1:-1]))) is None:
             return False
         out('"')
-        return True
+        return (not wrapped) or (yield from source.until(closes, _ignored)) is not None
     parts: list[str] = []
     if (yield from source.until(closes, parts.append)) is None:
         return False
@@ -68,6 +70,10 @@ def _value(
         typed.json_of(text, schema) if "string" in types else typed.literal(text.strip()) or typed.dumps(text)
     )
     return True
+
+
+def _ignored(_text: str) -> None:
+    pass
 
 
 def _distinct(texts: tuple[tuple[str, str], ...]) -> tuple[str, ...]:
