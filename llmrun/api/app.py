@@ -30,6 +30,7 @@ from llmrun.api.oneline import Json
 from llmrun.api.openai import errors as openai
 from llmrun.api.openai.responses.routes import responses_routes
 from llmrun.api.openai.routes import openai_routes
+from llmrun.api.openai.template_routes import template_routes
 from llmrun.api.pages import describe, page_routes
 from llmrun.api.ports import Service
 from llmrun.api.vector_routes import vector_routes
@@ -64,6 +65,7 @@ def create_app(
     app.include_router(ollama_model_routes(service, in_flight))
     app.include_router(ollama_create_routes(service, in_flight))
     app.include_router(llamacpp_routes(service, in_flight))
+    app.include_router(template_routes(service, in_flight))
     app.include_router(llamacpp_state_routes(service, settings))
     app.include_router(control_routes(service, metrics, on_shutdown))
     app.include_router(page_routes(app))

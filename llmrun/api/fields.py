@@ -21,6 +21,7 @@ from llmrun.api.ollama.model_bodies import CopyBody, CreateBody, DeleteBody, Pul
 from llmrun.api.openai.bodies import ChatBody, CompletionBody
 from llmrun.api.openai.embeddings import EmbeddingsBody
 from llmrun.api.openai.responses.bodies import ResponsesBody
+from llmrun.api.openai.template_routes import TemplateBody
 from llmrun.api.rerank import RerankBody
 from llmrun.api.schema import Body, Ignored, Refused
 
@@ -47,6 +48,7 @@ BODIES: dict[str, type[Body]] = {
     "/rerank": RerankBody,
     "/tokenize": TokenizeBody,
     "/detokenize": DetokenizeBody,
+    "/apply-template": TemplateBody,
     "/llmrun/stop": StopBody,
     "/llmrun/shutdown": ShutdownBody,
 }

@@ -12,6 +12,7 @@ from starlette.responses import Response
 
 from llmrun.api.answers import Numbered, answers
 from llmrun.api.body import read_body
+from llmrun.api.choosing import chosen, window
 from llmrun.api.delivery import EventStream, whole
 from llmrun.api.inflight import InFlight
 from llmrun.api.llamacpp.bodies import (
@@ -21,7 +22,6 @@ from llmrun.api.llamacpp.bodies import (
     LlamaCompletionBody,
     TokenizeBody,
 )
-from llmrun.api.llamacpp.choosing import chosen, window
 from llmrun.api.llamacpp.errors import error_event
 from llmrun.api.llamacpp.replies import Asked, CompletionReply, CompletionStream
 from llmrun.api.llamacpp.requests import completion_requests, infill_request

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from fastapi import APIRouter
 from starlette.responses import JSONResponse, Response
 
-from llmrun.api.llamacpp.choosing import chosen
+from llmrun.api.choosing import chosen
 from llmrun.api.llamacpp.state import props, slots
 from llmrun.api.ports import Service
 from llmrun.config import Settings

@@ -11,6 +11,7 @@ from typing import Annotated
 from pydantic import Field, PlainValidator, WithJsonSchema, model_validator
 
 from llmrun.api.bounds import INT32, MAX_MESSAGES, MAX_TOOLS
+from llmrun.api.openai.llama_server import OfChat
 from llmrun.api.openai.messages import ChatMessage
 from llmrun.api.openai.prompts import Prompt, prompts
 from llmrun.api.openai.sampling import MAX_CHOICES, Sampling
@@ -20,7 +21,7 @@ from llmrun.api.plain import PlainObject
 from llmrun.api.schema import Ignored, Refused, unsupported, wrong
 
 
-class ChatBody(Sampling):
+class ChatBody(Sampling, OfChat):
     messages: Annotated[
         list[ChatMessage],
         Field(

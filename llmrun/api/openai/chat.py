@@ -18,6 +18,7 @@ from llmrun.types import (
     Event,
     Finished,
     GenerateRequest,
+    Progress,
     Reasoning,
     Started,
     Stopped,
@@ -45,7 +46,8 @@ def to_request(body: ChatBody, request_id: str) -> GenerateRequest:
         output_format=body.output_format(),
         tools=tools,
         tool_choice=tool_choice,
-        thinking=thinking(body.reasoning_effort),
+        thinking=thinking(body.reasoning_effort, body.thinking_budget_tokens),
+        progress=body.wants_progress,
     )
     return continuing(request, last=f"messages.{len(messages) - 1}", format_field="response_format")
 
@@ -103,6 +105,7 @@ class ChatStream:
         self._chunks = ChunkStream(head.fields("chat.completion.chunk"), body.wants_usage)
         self._count = body.n or 1
         self._wants_logprobs = bool(body.logprobs)
+        self._wants_progress = body.wants_progress
         # An answer of calls alone has no content, and what a client joins must come to that.
         self._content = None if body.tools else ""
 
@@ -122,6 +125,8 @@ class ChatStream:
             case Started():
                 first: Json = {"role": "assistant", "content": self._content, "refusal": None}
                 return b"".join(self._delta(index, first) for index in range(self._count))
+            case Progress() if self._wants_progress:
+                return self._chunks.progress(event)
             case Finished():
                 self._chunks.finished(event)
         return b""

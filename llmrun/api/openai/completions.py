@@ -9,7 +9,7 @@ from llmrun.api.oneline import Json
 from llmrun.api.openai.bodies import CompletionBody
 from llmrun.api.openai.logprobs import LegacyLogprobs
 from llmrun.api.openai.reply import ChunkStream, Head, Tally
-from llmrun.types import Event, Finished, GenerateRequest, Stopped, Text
+from llmrun.types import Event, Finished, GenerateRequest, Progress, Stopped, Text
 
 
 def to_requests(body: CompletionBody, request_id: str) -> list[GenerateRequest]:
@@ -29,6 +29,7 @@ def to_requests(body: CompletionBody, request_id: str) -> list[GenerateRequest]:
             logprobs=0 if chooses and body.logprobs is None else body.logprobs,
             echo=bool(body.echo),
             output_format=body.output_format(),
+            progress=body.wants_progress,
             suffix=body.suffix or None,
         )
         for number, prompt in enumerate(body.prompt)
@@ -87,6 +88,7 @@ class CompletionStream:
     def __init__(self, head: Head, body: CompletionBody) -> None:
         self._chunks = ChunkStream(head.fields("text_completion"), body.wants_usage)
         self._n = body.n or 1
+        self._wants_progress = body.wants_progress
         count = self._n * len(body.prompt)
         self._logprobs = [LegacyLogprobs() for _ in range(count)] if body.logprobs is not None else None
 
@@ -95,6 +97,8 @@ class CompletionStream:
             return self._text(request * self._n + event.index, event)
         if isinstance(event, Stopped):
             return self._chunks.hold(_choice(request * self._n + event.index, "", None, event.reason))
+        if isinstance(event, Progress) and self._wants_progress:
+            return self._chunks.progress(event)
         if isinstance(event, Finished):
             self._chunks.finished(event)
         return b""

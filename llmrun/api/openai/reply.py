@@ -9,7 +9,8 @@ import msgspec
 import llmrun
 from llmrun.api import sse
 from llmrun.api.oneline import Json
-from llmrun.types import Finished, Timings, Usage
+from llmrun.api.timings import llama_timings, prompt_progress
+from llmrun.types import Finished, Progress, Timings, Usage
 
 FINGERPRINT = f"fp_llmrun_{llmrun.__version__}"
 DONE = b"data: [DONE]\n\n"
@@ -64,9 +65,10 @@ class Tally:
             "completion_tokens_details": {"reasoning_tokens": total.reasoning},
         }
 
-    def timings(self) -> dict[str, float]:
+    def timings(self) -> Json:
         names = Timings.__struct_fields__
-        return {name: max(getattr(timings, name) for timings in self._timings) for name in names}
+        longest = {name: max(getattr(timings, name) for timings in self._timings) for name in names}
+        return llama_timings(self.total(), Timings(**longest))
 
 
 class ChunkStream:
@@ -91,6 +93,11 @@ class ChunkStream:
         before = self._release()
         self._held = {**self._head, "choices": [choice]}
         return before
+
+    def progress(self, event: Progress) -> bytes:
+        """A chunk without choices that says how far a prompt is, under llama-server's name."""
+        done = prompt_progress(event.processed, event.total, event.cached, event.elapsed_ms)
+        return self._release() + sse.event({**self._head, "prompt_progress": done})
 
     def finished(self, event: Finished) -> None:
         self._tally.add(event)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from fastapi import APIRouter
 from starlette.requests import Request
@@ -12,6 +12,7 @@ from starlette.responses import JSONResponse, Response
 
 from llmrun.api.answers import answers
 from llmrun.api.body import read_body
+from llmrun.api.choosing import chosen
 from llmrun.api.delivery import Encoder, EventStream, Fold, whole
 from llmrun.api.inflight import InFlight
 from llmrun.api.oneline import Json
@@ -50,7 +51,7 @@ def openai_routes(service: Service, in_flight: InFlight) -> APIRouter:
     @router.post("/v1/chat/completions", openapi_extra=takes(ChatBody))
     async def create_chat_completion(request: Request) -> Response:
         """The next turn of a conversation, through the model's chat template."""
-        body = await read_body(request, ChatBody)
+        body = await named(service, await read_body(request, ChatBody))
         request_id, head = _name(request, "chatcmpl", body)
         asked = [to_request(body, request_id)]
         return await reply(request, body, asked, ChatReply(head, body), ChatStream(head, body))
@@ -58,7 +59,7 @@ def openai_routes(service: Service, in_flight: InFlight) -> APIRouter:
     @router.post("/v1/completions", openapi_extra=takes(CompletionBody))
     async def create_completion(request: Request) -> Response:
         """The continuation of one or more raw prompts, with no template around them."""
-        body = await read_body(request, CompletionBody)
+        body = await named(service, await read_body(request, CompletionBody))
         request_id, head = _name(request, "cmpl", body)
         asked = to_requests(body, request_id)
         return await reply(request, body, asked, CompletionReply(head, body), CompletionStream(head, body))
@@ -77,6 +78,16 @@ def openai_routes(service: Service, in_flight: InFlight) -> APIRouter:
         return JSONResponse(model_card(await service.model(name), service.loaded()))
 
     return router
+
+
+B = TypeVar("B", bound=Sampling)
+
+
+async def named(service: Service, body: B) -> B:
+    """The body with its model's name, which llama-server's clients leave out."""
+    if body.model:
+        return body
+    return body.model_copy(update={"model": (await chosen(service, None)).name})
 
 
 def _name(request: Request, prefix: str, body: Sampling) -> tuple[str, Head]:

@@ -10,6 +10,7 @@ from typing import Annotated
 from pydantic import BeforeValidator, Field, model_validator
 
 from llmrun.api.bounds import INT32, Stops
+from llmrun.api.openai.llama_server import OfBothRoutes
 from llmrun.api.openai.response_format import ResponseFormat
 from llmrun.api.options import LlamaSampling, options_of, within
 from llmrun.api.schema import Body, Ignored, Refused, wrong
@@ -57,9 +58,16 @@ class Generation(LlamaSampling):
     ] = None
 
 
-class Sampling(Generation):
+class Sampling(Generation, OfBothRoutes):
     """The fields that chat completions and completions share."""
 
+    model: Annotated[
+        str,
+        Field(
+            min_length=1,
+            description="a name that `llmrun list` shows; needed where more than one could be meant",
+        ),
+    ] = ""
     presence_penalty: Annotated[float | None, Field(ge=-2, le=2, description="−2 to 2")] = None
     frequency_penalty: Annotated[float | None, Field(ge=-2, le=2, description="−2 to 2")] = None
     seed: Annotated[
@@ -88,6 +96,11 @@ class Sampling(Generation):
     def wants_usage(self) -> bool:
         """Whether a stream ends with a chunk of usage."""
         return bool(self.stream_options and self.stream_options.include_usage)
+
+    @property
+    def wants_progress(self) -> bool:
+        """Whether a stream says how far its prompt is."""
+        return bool(self.stream and self.return_progress)
 
     @model_validator(mode="after")
     def _stream_options_need_stream(self) -> Sampling:

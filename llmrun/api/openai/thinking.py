@@ -9,8 +9,11 @@ from llmrun.types import Thinking
 Effort = Literal["none", "minimal", "low", "medium", "high"]
 
 
-def thinking(effort: Effort | None) -> Thinking | None:
-    """The same in the daemon's words; None where nothing was said."""
+def thinking(effort: Effort | None, budget: int | None = None) -> Thinking | None:
+    """The same in the daemon's words; None where nothing was said. `budget`: tokens, −1 for any number."""
+    budget = None if budget == -1 else budget
     if effort is None:
-        return None
-    return Thinking(enabled=False) if effort == "none" else Thinking(enabled=True, effort=effort)
+        return None if budget is None else Thinking(budget=budget)
+    if effort == "none":
+        return Thinking(enabled=False)
+    return Thinking(enabled=True, effort=effort, budget=budget)

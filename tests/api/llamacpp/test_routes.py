@@ -12,7 +12,7 @@ from starlette.testclient import TestClient
 
 from llmrun.api import delivery
 from llmrun.api.app import create_app
-from llmrun.api.llamacpp.choosing import chosen
+from llmrun.api.choosing import chosen
 from llmrun.config import Settings
 from llmrun.errors import CONTEXT_LENGTH, OVERLOADED, RUNNER_DIED, LlmrunError
 from llmrun.types import (
@@ -144,6 +144,22 @@ def test_model_that_is_not_named_is_the_one_that_can_be_meant(
 ) -> None:
     service = ScriptedService(stored=[stored(name) for name in names], running=[running()] * loaded)
     assert asyncio.run(chosen(service, name)).name == used
+
+
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        ("/v1/chat/completions", {"messages": [{"role": "user", "content": "Hi"}]}),
+        ("/v1/completions", {"prompt": "Hi"}),
+    ],
+)
+def test_model_may_be_left_out_of_openais_bodies_too(
+    http: TestClient, service: ScriptedService, path: str, body: Any
+) -> None:
+    assert http.post(path, json=body).json()["model"] == MODEL
+    service.stored = [stored("a"), stored("b")]
+    reply = http.post(path, json=body)
+    assert (reply.status_code, reply.json()["error"]["param"]) == (400, "model")
 
 
 def test_model_that_cannot_be_told_is_asked_for(http: TestClient, service: ScriptedService) -> None:

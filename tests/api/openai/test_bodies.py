@@ -41,7 +41,6 @@ def refusal(body: type[Body], value: dict[str, Any]) -> LlmrunError:
 @pytest.mark.parametrize(
     ("value", "field", "words"),
     [
-        ({"messages": [HI]}, "model", "is missing"),
         (chat(model=""), "model", "should not be empty"),
         (chat(model=None), "model", "should be a string, not null"),
         ({"model": "m"}, "messages", "is missing"),

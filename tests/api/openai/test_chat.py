@@ -8,6 +8,7 @@ import pytest
 from llmrun.api.openai.bodies import ChatBody
 from llmrun.api.openai.chat import ChatReply, ChatStream, to_request
 from llmrun.api.openai.reply import FINGERPRINT, Head
+from llmrun.api.timings import llama_timings
 from llmrun.errors import UNSUPPORTED_FIELD, LlmrunError
 from llmrun.types import (
     Event,
@@ -31,7 +32,7 @@ SHARED = {
     "model": "tiny:1m",
     "system_fingerprint": FINGERPRINT,
 }
-TIMES = msgspec.to_builtins(TIMINGS)
+TIMES = llama_timings(Usage(prompt=5, completion=2, cached=2), TIMINGS)
 
 
 def body(**fields: Any) -> ChatBody:
@@ -222,7 +223,7 @@ def test_stream_with_usage_ends_in_a_chunk_without_choices() -> None:
     assert not any("timings" in chunk for chunk in chunks)
     assert usage["choices"] == []
     assert usage["usage"]["total_tokens"] == 6
-    assert usage["timings"] == TIMES
+    assert usage["timings"] == llama_timings(Usage(prompt=5, completion=1, cached=2), TIMINGS)
 
 
 def test_stream_two_answers_each_has_one_role_and_one_finish_reason() -> None:
@@ -274,3 +275,32 @@ def test_logprobs_nobody_asked_for_are_not_sent() -> None:
     ]
     assert whole(events)["choices"][0]["logprobs"] is None
     assert all(c["choices"][0]["logprobs"] is None for c in streamed(events)[:-1])
+
+
+def test_to_request_of_llama_servers_web_page() -> None:
+    asked = body(
+        stream=True,
+        return_progress=True,
+        sse_ping_interval=1,
+        reasoning_format="auto",
+        reasoning_control=True,
+        timings_per_token=True,
+        thinking_budget_tokens=512,
+        samplers=["top_k", "temperature"],
+        dynatemp_range=0.1,
+        backend_sampling=False,
+    )
+    request = to_request(asked, "req_1")
+    assert request.progress
+    assert request.thinking == Thinking(budget=512)
+    assert request.options.samplers == ("top_k", "temperature")
+    assert to_request(body(thinking_budget_tokens=-1), "req_1").thinking is None
+    assert not to_request(body(return_progress=True), "req_1").progress
+
+
+def test_stream_progress_where_wanted() -> None:
+    events = answer("Hello")
+    chunks = streamed(events, return_progress=True)
+    (progress,) = [chunk["prompt_progress"] for chunk in chunks[:-1] if "prompt_progress" in chunk]
+    assert progress == {"total": 5, "cache": 2, "processed": 5, "time_ms": 0.0}
+    assert not any("prompt_progress" in chunk for chunk in streamed(events)[:-1])

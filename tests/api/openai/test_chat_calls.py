@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from llmrun.api.timings import llama_timings
 from llmrun.types import CallArguments, CallStarted, Event, Finished, Reasoning, Started, Stopped, Text, Usage
-from tests.api.openai.test_chat import SHARED, TIMES, streamed, whole
+from tests.api.openai.test_chat import SHARED, streamed, whole
 from tests.api.scripted import TIMINGS, token
 
 TOOLS = [{"type": "function", "function": {"name": "weather"}}]
@@ -30,6 +31,7 @@ ONLY_CALLED: list[Event] = [
     Stopped(0, "length"),
     Finished(Usage(prompt=5, completion=4), TIMINGS),
 ]
+TIMES = llama_timings(Usage(prompt=5, completion=20, cached=2), TIMINGS)
 
 
 def call(id: str, name: str, arguments: str) -> dict[str, Any]:
@@ -86,7 +88,10 @@ def test_stream_with_reasoning_and_calls_golden() -> None:
         part(0, function={"arguments": '"Köln"}'}),
         part(1, **call("call_b", "time", "")),
         part(1, function={"arguments": "{}"}),
-        {**chunk({}, "tool_calls"), "timings": TIMES},
+        {
+            **chunk({}, "tool_calls"),
+            "timings": TIMES,
+        },
         b"[DONE]",
     ]
 

@@ -8,6 +8,7 @@ import pytest
 from llmrun.api.openai.bodies import CompletionBody
 from llmrun.api.openai.completions import CompletionReply, CompletionStream, to_requests
 from llmrun.api.openai.reply import FINGERPRINT, Head
+from llmrun.api.timings import llama_timings
 from llmrun.types import Event, Finished, GenerateRequest, Options, Started, Stopped, Text, Timings, Usage
 from tests.api.scripted import TIMINGS, answer, token
 
@@ -93,7 +94,7 @@ def test_reply_one_prompt_golden() -> None:
             "prompt_tokens_details": {"cached_tokens": 2},
             "completion_tokens_details": {"reasoning_tokens": 0},
         },
-        "timings": msgspec.to_builtins(TIMINGS),
+        "timings": llama_timings(Usage(prompt=5, completion=2, cached=2), TIMINGS),
     }
 
 
@@ -131,14 +132,8 @@ def test_reply_several_prompts_choices_are_numbered_prompt_by_prompt() -> None:
         "prompt_tokens_details": {"cached_tokens": 1},
         "completion_tokens_details": {"reasoning_tokens": 0},
     }
-    assert reply["timings"] == {
-        "queue_ms": 9.0,
-        "prefill_ms": 20.0,
-        "decode_ms": 30.0,
-        "ttft_ms": 21.0,
-        "itl_ms": 15.0,
-        "load_ms": 0.0,
-    }
+    longest = msgspec.structs.replace(TIMINGS, queue_ms=9.0)
+    assert reply["timings"] == llama_timings(Usage(prompt=5, completion=4, cached=1), longest)
 
 
 def tries() -> list[tuple[int, Event]]:
@@ -203,3 +198,12 @@ def test_stream_logprobs_go_on_where_the_last_chunk_ended() -> None:
     assert chunks[1]["text_offset"] == [2]
     joined = {name: chunks[0][name] + chunks[1][name] for name in chunks[0]}
     assert whole(events, asked)["choices"][0]["logprobs"] == joined
+
+
+def test_stream_progress_where_wanted() -> None:
+    events: list[tuple[int, Event]] = [(0, event) for event in answer("Hello")]
+    chunks = streamed(events, body(stream=True, return_progress=True))
+    (progress,) = [chunk["prompt_progress"] for chunk in chunks if "prompt_progress" in chunk]
+    assert progress == {"total": 5, "cache": 2, "processed": 5, "time_ms": 0.0}
+    assert to_requests(body(stream=True, return_progress=True), "r")[0].progress
+    assert not any("prompt_progress" in chunk for chunk in streamed(events, body(stream=True)))

@@ -13,6 +13,7 @@ from pydantic import TypeAdapter
 from llmrun.api.oneline import Json
 from llmrun.api.openai.responses.bodies import ResponsesBody
 from llmrun.api.openai.responses.replies import GrowingResponse, ResponseReply, ResponseStream
+from llmrun.api.timings import llama_timings
 from llmrun.errors import RUNNER_DIED, LlmrunError
 from llmrun.types import Event, Finished, Message, Reasoning, Started, Stopped, Text, ToolCall, Usage
 from tests.api.openai.test_chat_calls import ONLY_CALLED, THOUGHT_AND_CALLED
@@ -48,7 +49,7 @@ BEGUN = {
     "usage": None,
     "user": None,
 }
-TIMES = msgspec.to_builtins(TIMINGS)
+TIMES = llama_timings(Usage(prompt=5, completion=2, cached=2), TIMINGS)
 
 
 def growing(kept: list[tuple[Json, Message]] | None = None, **fields: Any) -> GrowingResponse:
