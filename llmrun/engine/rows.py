@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence as Several
 from typing import NamedTuple
 
+from llmrun.engine.budget import shares
 from llmrun.engine.sequence import Sequence
 
 
@@ -17,8 +18,8 @@ class Row(NamedTuple):
 
 
 def rows_of(running: Several[Sequence], budget: int, free: int) -> list[Row]:
-    """Decode rows of `running` first, then prefill chunks in their order: at most `budget` tokens, if that
-    leaves every decoding sequence its row. `free` cells are enough for what is decoding."""
+    """Decode rows of `running` first, then prefill chunks, which share the rest of `budget` tokens. Every
+    decoding sequence gets its row, whatever the budget. `free` cells are enough for what is decoding."""
     decoding = [s for s in running if s.decoding]
     rows = []
     rest = min(max(0, budget - len(decoding)), free - len(decoding))
@@ -26,11 +27,8 @@ def rows_of(running: Several[Sequence], budget: int, free: int) -> list[Row]:
         length = 1 + min(sequence.pending - 1, rest)
         rows.append(Row(sequence, length, length == sequence.pending))
         rest -= length - 1
-    for sequence in running:
-        if not sequence.decoding:
-            length = min(sequence.pending, rest)
-            if length <= 0:
-                break
+    prefilling = [s for s in running if not s.decoding]
+    for sequence, length in zip(prefilling, shares([s.pending for s in prefilling], rest), strict=True):
+        if length:
             rows.append(Row(sequence, length, length == sequence.pending))
-            rest -= length
     return rows
