@@ -61,7 +61,7 @@ class EmbeddedModel:
         self._preparing = threading.Lock()
         nothing = EmbedRequest(id="", model=stored.name, inputs=())
         _, wanted = prepare(nothing, stored, self._version, settings, kv_folder)
-        self._loaded = load_model(wanted.load, self._emit, lambda _fraction: None)
+        self._loaded = load_model(wanted, self._emit, lambda _fraction: None)
         self._answers = Answers()
         self._desk = Desk(self._loaded, self._answers, self._say, time.monotonic)
         self._threads = [threading.Thread(target=each.run, daemon=True) for each in self._loaded.workers]

@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar
 
 from llmrun.daemon.guard import CrashGuard
-from llmrun.daemon.room import Room, expected_cost, real_cost
+from llmrun.daemon.room import Room, real_cost
 from llmrun.daemon.states import State
 from llmrun.daemon.wanted import Wanted
 from llmrun.errors import OVERLOADED, SHUTTING_DOWN, LlmrunError
@@ -236,7 +236,7 @@ class LeaseBook(Generic[Ticket]):
         """Start a runner where there is room; else let others leave and keep the place in the queue."""
         if not self._residents:
             self._room.measure()
-        cost = expected_cost(wanted.size)
+        cost = wanted.cost
         queued = list(walk.queued.values())
         staying = [
             r for r in self._residents.values() if r.state is not State.STOPPING and r not in walk.leaving

@@ -12,7 +12,6 @@ from typing import TypeVar
 import msgspec
 
 from llmrun.config import Settings
-from llmrun.daemon.wanted import Wanted
 from llmrun.errors import INVALID_REQUEST, LlmrunError
 from llmrun.runner.frames import Load
 from llmrun.store import StoredModel
@@ -40,7 +39,7 @@ def content_version(model: StoredModel) -> str:
 
 def prepare(
     request: R, model: StoredModel, version: str, settings: Settings, kv_folder: Path | None = None
-) -> tuple[R, Wanted]:
+) -> tuple[R, Load]:
     """The request with the model's defaults laid under it, and what must be loaded for it.
 
     A Modelfile's turns go in front of every conversation, its system prompt in front of one that has none.
@@ -72,7 +71,7 @@ def prepare(
         draft=str(model.draft.path.absolute()) if model.draft else None,
         drafting=settings.draft,
     )
-    return prepared, Wanted(load, version, model.size, request.keep_alive)
+    return prepared, load
 
 
 def _completed(request: R, model: StoredModel) -> tuple[R, Options]:

@@ -3,9 +3,9 @@
 With `max_loaded` set, that count decides and nothing else. With `auto`, bytes decide: the budget is the
 memory that was available when none of our models was loaded (measured afresh each time that is so, and
 less a reserve for everything else), because the figure is misleading later: pages of a mapped model file
-count as available. A model not loaded yet is taken to need its file's size, a fifth more for what
-llama.cpp repacks, and a lump for KV cache and buffers; a loaded one, what its runner reported. One model
-alone may always try: its runner knows best, and says so when it does not fit.
+count as available. A model not loaded yet is taken to need what is planned for it (see `weighing`), a
+loaded one what its runner reported. One model alone may always try: its runner knows best, and says so when
+it does not fit.
 """
 
 from __future__ import annotations
@@ -17,17 +17,11 @@ import psutil
 from llmrun.runner.frames import ModelInfo
 
 RESERVE = 0.1
-LUMP = 512 * 1024 * 1024
 
 
 def available_memory() -> int:
     """Bytes that new processes can have without swapping, as the system reckons."""
     return int(psutil.virtual_memory().available)
-
-
-def expected_cost(file_size: int) -> int:
-    """Bytes that a model of this size on disk is taken to need once loaded."""
-    return file_size + file_size // 5 + LUMP
 
 
 def real_cost(info: ModelInfo) -> int:

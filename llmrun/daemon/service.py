@@ -19,10 +19,12 @@ import msgspec
 from llmrun.config import Settings
 from llmrun.daemon.counters import OK, Counters
 from llmrun.daemon.pool import LoadedModel, RunnerPool
-from llmrun.daemon.prepare import content_version, prepare
+from llmrun.daemon.prepare import R, content_version, prepare
 from llmrun.daemon.process import COMMAND, Limits
 from llmrun.daemon.pulls import Tell, progress_of
 from llmrun.daemon.room import Room
+from llmrun.daemon.wanted import Wanted
+from llmrun.daemon.weighing import Weigher
 from llmrun.errors import CANCELLED, INTERNAL, SHUTTING_DOWN, LlmrunError
 from llmrun.store import Blobs, Modelfile, PullProgress, Removed, StoredModel
 from llmrun.types import AnyRequest, Event, Failed, Finished, GenerateRequest, Terminal
@@ -64,6 +66,7 @@ class Service:
     ) -> None:
         self.counters = Counters()
         self._store = store
+        self._weigher = Weigher()
         self._settings = settings
         self._kv_folder = kv_folder
         self._observers: list[Observer] = []
@@ -107,8 +110,7 @@ class Service:
     async def load(self, request: AnyRequest) -> None:
         """Have the model of `request` in memory as the request wants it; nothing is generated. LlmrunError
         as for `ask`. Cancelling leaves a model that is loading to the others who want it."""
-        stored, version = await asyncio.to_thread(self._find, request.model)
-        _, wanted = prepare(request, stored, version, self._settings, self._kv_folder)
+        _, wanted = await asyncio.to_thread(self._prepared, request)
         async with self._pool.lease(wanted):
             pass
 
@@ -170,9 +172,8 @@ class Service:
         arrived = time.monotonic()
         model, outcome = "", CANCELLED.code
         try:
-            stored, version = await asyncio.to_thread(self._find, request.model)
-            model = stored.name
-            request, wanted = prepare(request, stored, version, self._settings, self._kv_folder)
+            request, wanted = await asyncio.to_thread(self._prepared, request)
+            model = wanted.name
             async with self._pool.lease(wanted) as lease:
                 waited_ms = (time.monotonic() - arrived) * 1000
                 reply = lease.runner.submit(request)
@@ -204,10 +205,13 @@ class Service:
             seconds = time.monotonic() - arrived
             log.info("request %s to %s: %s after %.2f s", request.id, model or "no model", outcome, seconds)
 
-    def _find(self, name: str) -> tuple[StoredModel, str]:
-        """The model and its version; reads the disk."""
-        model = self._store.resolve(name)
-        return model, content_version(model)
+    def _prepared(self, request: R) -> tuple[R, Wanted]:
+        """The request with its model's defaults, and what it wants loaded; reads the disk."""
+        model = self._store.resolve(request.model)
+        version = content_version(model)
+        prepared, load = prepare(request, model, version, self._settings, self._kv_folder)
+        cost = self._weigher.weigh(model, load, version)
+        return prepared, Wanted(load, version, cost, request.keep_alive)
 
     def _finished(self, model: str, request: AnyRequest, event: Finished, waited_ms: float) -> Finished:
         """Count it; the wait for the runner, which the runner cannot know, goes into its times."""

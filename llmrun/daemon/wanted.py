@@ -11,17 +11,17 @@ from llmrun.runner.frames import Load, ModelInfo
 
 @dataclass(frozen=True)
 class Wanted:
-    """What to load, which bytes those are, and how large.
+    """What to load, which bytes those are, and what they take.
 
     load        the runner's first frame; its `name` is the model's
     version     changes whenever the content of the file does
-    size        bytes on disk, all shards
+    cost        bytes of main memory that it is planned to hold
     keep_alive  seconds that the runner stays once it is idle; None leaves that as it is
     """
 
     load: Load
     version: str
-    size: int
+    cost: int
     keep_alive: float | None = field(default=None, compare=False)
 
     @property

@@ -7,11 +7,9 @@ from dataclasses import dataclass
 from llmrun.config import MAX_SEQUENCES
 from llmrun.errors import NO_MEMORY, LlmrunError
 from llmrun.runner.frames import Load
-from llmrun.store.anatomy import CELLS, Anatomy
-from llmrun.store.plan import ANSWERING
+from llmrun.store.anatomy import Anatomy
+from llmrun.store.plan import ANSWERING, automatic_context
 
-# Share of the memory that the weights leave which the KV cache may take without being told to.
-_KV_SHARE = 0.5
 # Kept KV prefixes, where nobody says how much: of the memory, of the free disk, and at most.
 _CACHE_RAM_SHARE, _CACHE_RAM_MOST = 1 / 16, 1 << 30
 _CACHE_DISK_SHARE, _CACHE_DISK_MOST = 1 / 10, 4 << 30
@@ -54,7 +52,7 @@ def sizes(
     # A recurrent model keeps a whole state per slot, an attention model only an entry in a table.
     retained = 2 * running + 8 if trimmable else running
     return Sizes(
-        ctx=spec.ctx or _automatic(model, spec.kv_type, ctx_train, memory),
+        ctx=spec.ctx or automatic_context(model, spec.kv_type, ctx_train, memory),
         parallel=running,
         slots=min(MAX_SEQUENCES, running + retained),
         threads=spec.threads or cores,
@@ -69,12 +67,6 @@ def cache_bytes(spec: Load, *, memory: int, disk: int) -> tuple[int, int]:
     if spec.cache_disk is not None:
         return ram, spec.cache_disk
     return ram, min(int(_CACHE_DISK_SHARE * disk), _CACHE_DISK_MOST)
-
-
-def _automatic(model: Anatomy, kv_type: str, most: int, memory: int) -> int:
-    room = int(_KV_SHARE * max(0, memory - model.weights))
-    per_cell = model.kv_bytes(CELLS, kv_type) // CELLS
-    return max(CELLS, min(most, room // per_cell if per_cell else most))
 
 
 def longest_input(asked: int | None, ctx_train: int, *, bounded: bool) -> int:

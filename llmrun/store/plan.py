@@ -37,6 +37,7 @@ PER_TOKEN_OF_VOCABULARY = 450
 SHARE = 0.85
 MEETING = 80e-6  # seconds
 GPU_USABLE = 0.9  # of what is free
+KV_SHARE = 0.5  # of the memory that the weights leave, for the KV cache without being told to
 
 
 @dataclass(frozen=True)
@@ -158,6 +159,14 @@ def largest_context(
         else:
             high = middle - 1
     return low * CELLS
+
+
+def automatic_context(model: Anatomy, kv_type: str, most: int, memory: int) -> int:
+    """The tokens of context where nobody names them: up to `most`, as far as the KV cache takes no more than
+    its share of `memory`, the bytes that are free."""
+    room = int(KV_SHARE * max(0, memory - model.weights))
+    per_cell = model.kv_bytes(CELLS, kv_type) // CELLS
+    return max(CELLS, min(most, room // per_cell if per_cell else most))
 
 
 def decode_speed(model: Anatomy, machine: Machine, kv_type: str, said: int) -> float | None:

@@ -48,10 +48,10 @@ def wanted(
     *,
     ctx: int | None = None,
     version: str = "1",
-    size: int = 100,
+    cost: int = 100,
     keep_alive: float | None = None,
 ) -> Wanted:
-    return Wanted(Load(name=name, path=f"/{name}.gguf", ctx=ctx), version, size, keep_alive)
+    return Wanted(Load(name=name, path=f"/{name}.gguf", ctx=ctx), version, cost, keep_alive)
 
 
 def request(

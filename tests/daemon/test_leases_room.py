@@ -110,25 +110,25 @@ def test_two_waiting_models_make_two_runners_leave() -> None:
 def test_auto_goes_by_memory() -> None:
     gib = 1024**3
     bench = Bench(max_loaded=None, available=16 * gib)
-    bench.want("r1", "a", size=5 * gib)
-    bench.want("r2", "b", size=4 * gib)  # 6.5 and 5.3 of 14.4 GiB
+    bench.want("r1", "a", cost=13 * gib // 2)
+    bench.want("r2", "b", cost=5 * gib)  # of 14.4 GiB
     assert bench.take() == [("start", "a"), ("start", "b")]
-    bench.want("r3", "c", size=4 * gib)
+    bench.want("r3", "c", cost=5 * gib)
     assert bench.take() == []
 
 
 def test_auto_lets_one_model_try_however_large() -> None:
     bench = Bench(max_loaded=None, available=10)
-    bench.want("r1", "a", size=1000)
+    bench.want("r1", "a", cost=1000)
     assert bench.take() == [("start", "a")]
 
 
 def test_a_small_model_does_not_overtake_a_large_one_that_waits() -> None:
     gib = 1024**3
     bench = Bench(max_loaded=None, available=16 * gib)
-    bench.want("r1", "a", size=5 * gib)
-    bench.want("r2", "b", size=10 * gib)
-    bench.want("r3", "c", size=2 * gib)  # would fit beside a, not beside b
+    bench.want("r1", "a", cost=13 * gib // 2)
+    bench.want("r2", "b", cost=25 * gib // 2)
+    bench.want("r3", "c", cost=3 * gib)  # would fit beside a, not beside b
     assert bench.take() == [("start", "a")]
     bench.release("r1")
     bench.book.gone("a", None)
@@ -138,10 +138,10 @@ def test_a_small_model_does_not_overtake_a_large_one_that_waits() -> None:
 def test_a_model_that_has_no_room_beside_an_older_wish_makes_nobody_leave() -> None:
     gib = 1024**3
     bench = Bench(max_loaded=None, available=16 * gib)
-    bench.want("r1", "a", size=5 * gib)
+    bench.want("r1", "a", cost=13 * gib // 2)
     bench.load("r2", "b")
-    bench.want("r3", "c", size=10 * gib)  # a leaves for it
-    bench.want("r4", "d", size=5 * gib)
+    bench.want("r3", "c", cost=25 * gib // 2)  # a leaves for it
+    bench.want("r4", "d", cost=13 * gib // 2)
     bench.want("r5", "b")
     assert bench.take() == [("grant", "r5")]
 

@@ -59,9 +59,8 @@ def test_prepare_leaves_a_raw_prompt() -> None:
 
 def test_prepare_asks_for_what_settings_and_model_say() -> None:
     settings = Settings(parallel=3, ctx=512, kv_type="q8_0", gpu_layers=4, threads=2)
-    prepared, wanted = prepare(chat(USER), model(template="{{ x }}"), "1", settings)
-    load = wanted.load
-    assert prepared.model == load.name == wanted.name == "a"
+    prepared, load = prepare(chat(USER), model(template="{{ x }}"), "1", settings)
+    assert prepared.model == load.name == "a"
     assert (load.path, load.template) == ("/models/a.gguf", "{{ x }}")
     assert (load.ctx, load.parallel, load.kv_type, load.gpu_layers, load.threads) == (512, 3, "q8_0", 4, 2)
 
@@ -70,9 +69,9 @@ def test_prepare_names_the_files_that_belong_to_the_model() -> None:
     adapters = tuple(Beside(Path(f"/models/{name}.gguf"), "", 1) for name in "xy")
     draft = Beside(Path("/models/d.gguf"), "", 1)
     _, wanted = prepare(chat(USER), model(adapters=adapters, draft=draft), "1", Settings())
-    assert wanted.load.adapters == ("/models/x.gguf", "/models/y.gguf")
-    assert wanted.load.draft == "/models/d.gguf"
-    assert prepare(chat(USER), model(), "1", Settings())[1].load.draft is None
+    assert wanted.adapters == ("/models/x.gguf", "/models/y.gguf")
+    assert wanted.draft == "/models/d.gguf"
+    assert prepare(chat(USER), model(), "1", Settings())[1].draft is None
 
 
 @pytest.mark.parametrize(
@@ -82,7 +81,7 @@ def test_prepare_takes_the_context_of_the_nearest(
     requested: int | None, models: int | None, used: int
 ) -> None:
     asked = msgspec.structs.replace(chat(USER), options=Options(ctx=requested))
-    assert prepare(asked, model(options=Options(ctx=models)), "1", Settings(ctx=100))[1].load.ctx == used
+    assert prepare(asked, model(options=Options(ctx=models)), "1", Settings(ctx=100))[1].ctx == used
 
 
 def test_content_version_is_the_digest() -> None:
@@ -127,7 +126,7 @@ def test_prepare_inner_prompt_is_completed_like_a_generation() -> None:
         request = kind(id="r", model="m", prompt=chat(USER), keep_alive=7)
         prepared, same = prepare(request, described, "1", Settings())
         assert prepared.prompt == inner
-        assert (same, same.keep_alive) == (wanted, 7)
+        assert (same, prepared.keep_alive) == (wanted, 7)
 
 
 def test_prepare_detokenize_wants_the_model_as_a_generation_does() -> None:
@@ -135,7 +134,7 @@ def test_prepare_detokenize_wants_the_model_as_a_generation_does() -> None:
     prepared, wanted = prepare(
         DetokenizeRequest(id="r", model="short", tokens=(1,)), described, "1", Settings()
     )
-    assert (prepared.model, wanted.load.ctx) == (described.name, 64)
+    assert (prepared.model, wanted.ctx) == (described.name, 64)
 
 
 def test_prepare_embedding_model_has_tokens() -> None:

@@ -227,7 +227,7 @@ def test_model_starts_where_the_hub_is_silent_or_busy(place: Path, tmp_path: Pat
     running = Daemon(place / "silent", LLMRUN_CTX="256", **environment)
     try:
         assert running.run("pull", "hf.co/Org/M-GGUF:F32").returncode == 0
-        host.faults["/api/models/Org/M-GGUF"] = [Fault(status=429) for _ in range(20)]
+        host.faults["/api/models/Org/M-GGUF"].extend([Fault(status=429)] * 20)
         for more in ({}, {"HF_HUB_OFFLINE": "1"}):
             again = running.run("pull", "hf.co/Org/M-GGUF:F32", **more)
             assert again.returncode == 0, again.stderr

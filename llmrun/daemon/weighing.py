@@ -1,0 +1,42 @@
+"""What a model will hold in memory once it is loaded, planned from the headers of its files."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from llmrun.daemon.room import available_memory
+from llmrun.errors import LlmrunError
+from llmrun.runner.frames import Load
+from llmrun.store import StoredModel
+from llmrun.store.anatomy import Anatomy, anatomy
+from llmrun.store.hardware import Machine, cpu_features
+from llmrun.store.peeking import peek_at
+from llmrun.store.plan import Company, automatic_context, plan
+from llmrun.store.quants import expected_memory
+
+
+class Weigher:
+    """Reads a model's headers when its content is new. Any thread; two at once may both read."""
+
+    def __init__(self, available: Callable[[], int] = available_memory) -> None:
+        self._available = available
+        self._known: dict[str, tuple[str, Anatomy, Company]] = {}
+
+    def weigh(self, model: StoredModel, load: Load, version: str) -> int:
+        """Bytes of main memory for `load`. A file that cannot be read counts by its size: its runner will
+        say what is wrong with it."""
+        try:
+            sizes, company = self._sizes(model, version)
+        except LlmrunError:
+            return expected_memory(model.size)
+        free = self._available()
+        machine = Machine(available=free, total=free, features=cpu_features())
+        ctx = load.ctx or automatic_context(sizes, load.kv_type, model.ctx_train, free)
+        return plan(sizes, machine, ctx, load.kv_type, company).held
+
+    def _sizes(self, model: StoredModel, version: str) -> tuple[Anatomy, Company]:
+        known = self._known.get(model.name)
+        if known is None or known[0] != version:
+            peek = peek_at(model)
+            known = self._known[model.name] = (version, anatomy(peek.headers), peek.company)
+        return known[1], known[2]
