@@ -50,3 +50,15 @@ def shares(pending: Sequence[int], tokens: int) -> list[int]:
         given[place] += more
         left -= more
     return given
+
+
+def scored_shares(prompts: Sequence[tuple[int, bool]], tokens: int, scored_rows: int) -> list[int]:
+    """`shares` for prompts of so many pending tokens, some of which are scored: these get `scored_rows`
+    tokens together, oldest first."""
+    given = shares([min(n, scored_rows) if scored else n for n, scored in prompts], tokens)
+    left = scored_rows
+    for place, (_, scored) in enumerate(prompts):
+        if scored:
+            given[place] = min(given[place], left)
+            left -= given[place]
+    return given

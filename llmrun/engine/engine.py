@@ -8,7 +8,7 @@ called on the engine thread, so it must be quick. Every request ends in one Fini
 from __future__ import annotations
 
 import queue
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -22,6 +22,7 @@ from llmrun.engine.request import EngineRequest
 from llmrun.engine.rows import Row
 from llmrun.engine.saved_prefixes import SavedPrefixes
 from llmrun.engine.scheduler import Scheduler
+from llmrun.engine.scoring import rows_at_once, score
 from llmrun.engine.sequence import Sequence
 from llmrun.engine.step_cost import StepCost
 from llmrun.errors import CANCELLED, INTERNAL, SHUTTING_DOWN, LlmrunError
@@ -88,6 +89,7 @@ class Engine:
             slots=context.slots,
             parallel=parallel,
             trimmable=context.model.trimmable,
+            scored_rows=rows_at_once(context.model.vocab.size),
             saved=saved,
         )
 
@@ -144,11 +146,16 @@ class Engine:
             self._stopping = True
         elif isinstance(note, EngineRequest):
             job = self._jobs[note.id] = Job(note)
-            for sequence in job.sequences:
-                self.scheduler.add(sequence)
+            self._add(job.sequences)
+            if not job.sequences[0].scoring:
+                self._add(job.others())
             self._say(job, Started(len(note.prompt), note.seed))
         elif note in self._jobs:
             self._fail(self._jobs[note], LlmrunError(CANCELLED, "the request was cancelled"))
+
+    def _add(self, sequences: Iterable[Sequence]) -> None:
+        for sequence in sequences:
+            self.scheduler.add(sequence)
 
     def _step(self) -> None:
         busy = any(s.decoding for s in self.scheduler.running)
@@ -198,7 +205,9 @@ class Engine:
             tokens = sequence.tokens[start : start + length]
             if draft:
                 tokens = np.concatenate([tokens, np.array(draft, np.int32)])
-            last.append(self._batch.add(tokens, start, kv.slot, len(draft) + output))
+            read = length if sequence.scoring else int(output)
+            first = self._batch.add(tokens, start, kv.slot, len(draft) + read)
+            last.append(first + max(0, read - 1))
             job = self._jobs[sequence.request.id]
             if job.started is None:
                 job.started = now
@@ -220,12 +229,16 @@ class Engine:
                 self._fail(job, LlmrunError(INTERNAL, "llama.cpp found no room in an empty KV cache"))
 
     def _sample(self, rows: list[Row], outputs: list[int]) -> None:
-        for (sequence, _, output), row in zip(rows, outputs, strict=True):
+        for (sequence, length, output), row in zip(rows, outputs, strict=True):
             job = self._jobs.get(sequence.request.id)
             if job is None:  # it failed with a row before this one
                 continue
             if job.request.progress and not (sequence.generated or sequence.index):
                 self._say(job, job.progress(self._clock()))
+            if sequence.scoring:
+                self._say(job, score(sequence, row - length + 1, length, self._context))
+                if not sequence.scoring:
+                    self._add(job.others())  # their texts come behind the prompt's scores
             if output:
                 try:
                     self._advance(job, sequence, row)

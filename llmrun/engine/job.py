@@ -20,7 +20,13 @@ class Job:
     last_token: float | None = None
 
     def __post_init__(self) -> None:
-        self.sequences = [Sequence(self.request, index) for index in range(self.request.n)]
+        self.sequences = [Sequence(self.request, 0)]
+
+    def others(self) -> list[Sequence]:
+        """The sequences of all answers but the first, made now; to be called once."""
+        made = [Sequence(self.request, index) for index in range(1, self.request.n)]
+        self.sequences += made
+        return made
 
     @property
     def ended(self) -> bool:

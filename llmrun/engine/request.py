@@ -19,6 +19,8 @@ class EngineRequest:
                 context reaches
     stop        non-empty strings that end an answer; they are not part of it
     logprobs    None: off; k: with the k likeliest alternatives
+    score_from  where logprobs are on: also those of the prompt's tokens from this place on, which are then
+                all computed, whatever is cached; None: off
     seed        32 bits; answer i samples with seed + i
     arrived     when it arrived, on the engine's clock
     tokens      whether texts and the end of an answer carry their token ids
@@ -39,6 +41,7 @@ class EngineRequest:
     max_tokens: int | None = None
     stop: tuple[str, ...] = field(default=())
     logprobs: int | None = None
+    score_from: int | None = None
     constraints: tuple[Guide, ...] = ()
     shown: Mapping[int, bytes] = field(default_factory=dict)
     tokens: bool = False

@@ -11,6 +11,7 @@ The rules
   not copied. If a running sequence is about to compute more of that prefix, the prompt waits for it.
   Where a saved prefix (in host memory, on disk) has clearly more, it is brought back instead.
 - Who begins next is decided by `fair_queue`: by priority, then clients take turns.
+- A prompt whose own log probabilities are wanted is computed from its start, `scored_rows` of these a step.
 - A prompt is admitted when all admitted prompts fit into the cells that are free or retained.
 - Answers grow. When cells run out, retained prefixes are saved first, least recently used; then the
   youngest running sequence is swapped out to host memory. It comes back before anything new begins.
@@ -39,7 +40,7 @@ class Scheduler:
 
     parallel   sequences that may run together          slots  parallel + prefixes that may be retained
     trimmable  whether a prefix of a resident sequence can be shared; else only the whole of it is taken
-    saved      where prefixes go that leave the KV cache
+    saved      where prefixes go that leave the KV cache      scored_rows  scored prompt tokens in a step
     """
 
     def __init__(
@@ -50,6 +51,7 @@ class Scheduler:
         slots: int,
         parallel: int,
         trimmable: bool = True,
+        scored_rows: int = 1,
         saved: SavedPrefixes | None = None,
     ) -> None:
         self._memory = memory
@@ -57,6 +59,7 @@ class Scheduler:
         self.cells = Cells(cells)
         self.parallel = parallel
         self._trimmable = trimmable
+        self._scored_rows = scored_rows
         self._free_slots = list(range(slots))
         self.waiting = FairQueue()
         self.swapped: deque[Sequence] = deque()
@@ -137,7 +140,7 @@ class Scheduler:
     # --- rows
 
     def _rows(self, budget: int) -> list[Row]:
-        return rows_of(self._turns.take(self.running), budget, self.cells.free)
+        return rows_of(self._turns.take(self.running), budget, self.cells.free, self._scored_rows)
 
     def _secure_decode(self) -> None:
         while sum(s.pending for s in self.running if s.decoding) > self.cells.free:
@@ -208,8 +211,8 @@ class Scheduler:
         return length == kv.length or not (self._free_slots or len(self.retained) > 1)
 
     def _match(self, sequence: Sequence) -> Match:
-        # The last prompt token is always computed: its logits are wanted.
-        prompt = sequence.tokens[: sequence.prompt_length - 1]
+        # The last prompt token is always computed, or all of them: their logits are wanted.
+        prompt = sequence.tokens[: 0 if sequence.scoring else sequence.prompt_length - 1]
         adapters = sequence.request.adapters
         length, kv = self.retained.longest(prompt, adapters, whole=not self._trimmable)
         best = Match(kv, length, False)

@@ -28,6 +28,7 @@ class Sequence:
 
     `draft` are guesses at the tokens to come, computed with the next row that is sampled from. They are
     no part of the answer. `drafted` of them were computed so far, `accepted` of these became part of it.
+    `scored`: the prompt's tokens before this place need no log probability any more.
     """
 
     def __init__(self, request: EngineRequest, index: int) -> None:
@@ -38,6 +39,8 @@ class Sequence:
         self.saved: bytes | None = None
         self.saved_length = 0
         self.cached = 0
+        wanted = request.score_from if index == 0 else None
+        self.scored = len(request.prompt) if wanted is None else wanted
         self.text = TextStream(request.stop)
         self.constraint = request.constraints[index] if request.constraints else None
         self.lines = Lines.of(request.min_indent, request.line_seconds)
@@ -75,6 +78,11 @@ class Sequence:
     def decoding(self) -> bool:
         """Whether only generated tokens are pending: the sampled one and those that a grammar forced."""
         return self.computed >= self.prompt_length
+
+    @property
+    def scoring(self) -> bool:
+        """Whether the logits of the prompt's own rows are wanted."""
+        return self.scored < self.prompt_length
 
     def append(self, token: int) -> None:
         """Take a generated token as one to compute."""

@@ -13,6 +13,7 @@ import threading
 from collections.abc import Callable
 
 from llmrun.chat.prompt import Prompter
+from llmrun.chat.vocab import Vocab
 from llmrun.engine import EngineRequest, VectorRequest
 from llmrun.errors import (
     CANCELLED,
@@ -215,6 +216,7 @@ class Desk:
             max_tokens=room if options.max_tokens is None else min(options.max_tokens, room),
             stop=governing.stops,
             logprobs=request.logprobs,
+            score_from=score_from(request, prompt, vocab),
             constraints=guides,
             shown=shown,
             tokens=request.tokens,
@@ -225,3 +227,14 @@ class Desk:
             client=request.client,
             priority=request.priority,
         )
+
+
+def score_from(request: GenerateRequest, ids: list[int], vocab: Vocab) -> int | None:
+    """Where the tokens of an echoed prompt begin, if their log probabilities are wanted: behind a BOS that is
+    not in the prompt's text."""
+    if not request.echo or request.logprobs is None:
+        return None
+    text = request.prompt
+    if not isinstance(text, str) or vocab.bos is None or ids[0] != vocab.bos:
+        return 0
+    return 0 if text.startswith(vocab.text(vocab.bos)) else 1

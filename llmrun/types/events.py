@@ -28,6 +28,15 @@ class TokenLogprob(msgspec.Struct, frozen=True, array_like=True):
     top: tuple[TopLogprob, ...] = ()
 
 
+class PromptToken(msgspec.Struct, frozen=True, array_like=True):
+    """A token of the prompt beside the likeliest ones in its place; a prompt's first has no probability."""
+
+    id: int
+    raw: bytes
+    logprob: float | None
+    top: tuple[TopLogprob, ...] = ()
+
+
 class Usage(msgspec.Struct, frozen=True, kw_only=True):
     """Tokens of one request over all its answers; `cached` counts prompt tokens not computed again,
     `reasoning` those of the completion that were thought before an answer. `drafted` were guessed ahead and
@@ -79,6 +88,12 @@ class Progress(msgspec.Struct, frozen=True, tag="progress"):
     total: int
     cached: int
     elapsed_ms: float = 0.0
+
+
+class PromptLogprobs(msgspec.Struct, frozen=True, tag="prompt_logprobs"):
+    """The next of the prompt's own tokens, for every answer; before any of its text."""
+
+    tokens: tuple[PromptToken, ...]
 
 
 class Text(msgspec.Struct, frozen=True, tag="text"):
@@ -178,6 +193,7 @@ class Rendered(msgspec.Struct, frozen=True, tag="rendered"):
 Event = (
     Started
     | Progress
+    | PromptLogprobs
     | Text
     | Reasoning
     | CallStarted

@@ -53,7 +53,7 @@ class GenerateRequest(msgspec.Struct, frozen=True, kw_only=True, tag="generate")
     n                answers to the one prompt; answer i has index i, and seed + i where a seed is set
     logprobs         None: off; k: each token's log probability and the k likeliest alternatives
     template_kwargs  extra variables for the chat template
-    echo             put the prompt in front of the answer (raw prompts only)
+    echo             put the prompt in front of the answer (raw prompts only); with logprobs, its tokens' too
     template         Jinja source of a chat template to use in place of the model's
     keep_alive       seconds that the model stays loaded once it is idle (inf: for ever); None leaves
                      that as it is

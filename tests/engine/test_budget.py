@@ -1,9 +1,10 @@
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from llmrun.engine.budget import BUSY_STEP_S, LEAST, PrefillBudget, shares
+from llmrun.engine.budget import BUSY_STEP_S, LEAST, PrefillBudget, scored_shares, shares
 
 
 def test_tokens_before_any_step_is_the_whole_batch() -> None:
@@ -49,3 +50,21 @@ def test_shares_spend_the_budget_where_there_is_need(pending: list[int], tokens:
     given_out = shares(pending, tokens)
     assert sum(given_out) == min(sum(pending), max(0, tokens))
     assert all(0 <= one <= need for one, need in zip(given_out, pending, strict=True))
+
+
+@pytest.mark.parametrize(
+    ("prompts", "tokens", "wanted"),
+    [
+        ([(20, False)], 16, [16]),
+        ([(20, True)], 16, [6]),
+        ([(20, True), (5, False)], 16, [6, 5]),
+        ([(20, True), (20, True)], 16, [6, 0]),
+        ([(2, True), (20, True)], 16, [2, 4]),
+        ([(20, True), (20, True)], 4, [4, 0]),
+        ([], 16, []),
+    ],
+)
+def test_scored_shares_are_bounded_together(
+    prompts: list[tuple[int, bool]], tokens: int, wanted: list[int]
+) -> None:
+    assert scored_shares(prompts, tokens, scored_rows=6) == wanted

@@ -71,7 +71,13 @@ class World:
     """A scheduler with its memory, and the engine's part of the loop without a model."""
 
     def __init__(
-        self, cells: int = 64, parallel: int = 4, slots: int = 8, trimmable: bool = True, saved: int = 0
+        self,
+        cells: int = 64,
+        parallel: int = 4,
+        slots: int = 8,
+        trimmable: bool = True,
+        saved: int = 0,
+        scored_rows: int = 1,
     ) -> None:
         self.memory = RecordingMemory()
         self.scheduler = Scheduler(
@@ -80,6 +86,7 @@ class World:
             slots=slots,
             parallel=parallel,
             trimmable=trimmable,
+            scored_rows=scored_rows,
             saved=SavedPrefixes(saved, least=8, whole=not trimmable),
         )
         self.arrivals = 0
@@ -87,7 +94,12 @@ class World:
         self.drafted: Callable[[], int] = lambda: 0
 
     def add(
-        self, prompt: list[int], max_tokens: int = 4, n: int = 1, adapters: Adapters = ()
+        self,
+        prompt: list[int],
+        max_tokens: int = 4,
+        n: int = 1,
+        adapters: Adapters = (),
+        score_from: int | None = None,
     ) -> list[Sequence]:
         self.arrivals += 1
         request = EngineRequest(
@@ -99,6 +111,7 @@ class World:
             max_tokens=max_tokens,
             n=n,
             adapters=adapters,
+            score_from=score_from,
         )
         sequences = [Sequence(request, i) for i in range(n)]
         for sequence in sequences:
@@ -470,3 +483,37 @@ def test_scheduler_under_random_load_loses_nothing_and_always_ends(
     assert all(sequence.state is State.ENDED for sequence in alive)
     assert all(sequence.generated or sequence.length == cells for sequence in alive)
     assert world.scheduler.cells.running == 0
+
+
+def test_plan_prompt_to_be_scored_is_computed_from_its_start_few_rows_a_step() -> None:
+    world = World(scored_rows=6)
+    world.add(list(range(20)), max_tokens=1)
+    world.run()
+    (scored,) = world.add(list(range(20)), max_tokens=1, score_from=0)
+    (free,) = world.add(list(range(20, 26)), max_tokens=1)
+    first = world.step(budget=16)
+    assert scored.cached == 0
+    assert [(row.sequence, row.length) for row in first] == [(scored, 6), (free, 6)]
+
+
+def test_plan_prompts_to_be_scored_share_the_rows_of_a_step_oldest_first() -> None:
+    world = World(scored_rows=8)
+    older, younger = (world.add(list(range(at, at + 12)), score_from=0)[0] for at in (0, 100))
+    steps = []
+    for _ in range(3):
+        rows = world.scheduler.plan(64)
+        steps.append([(row.sequence, row.length) for row in rows])
+        world.memory.compute(rows)
+        world.scheduler.computed(rows)
+        for sequence, _, output in rows:
+            sequence.scored = min(sequence.computed + 1, sequence.prompt_length)
+            if output:
+                world.scheduler.end(sequence)
+    assert steps == [[(older, 8)], [(older, 4), (younger, 4)], [(younger, 8)]]
+
+
+def test_plan_short_prompt_behind_a_long_one_is_computed_at_once() -> None:
+    world = World(cells=128)
+    (long,) = world.add(list(range(60)))
+    (short,) = world.add(list(range(100, 104)))
+    assert [(row.sequence, row.length) for row in world.step(budget=16)] == [(long, 12), (short, 4)]

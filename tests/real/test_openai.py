@@ -7,6 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import httpx
 import openai
+import pydantic
 import pytest
 
 from llmrun.config import DEFAULT_MODEL
@@ -175,3 +176,51 @@ def test_stream_of_raw_bytes_ends_with_done(daemon: Daemon) -> None:
 def test_foreign_host_and_origin_are_refused(daemon: Daemon) -> None:
     assert httpx.get(f"{daemon.url}/v1/models", headers={"host": "evil.example"}).status_code == 403
     assert httpx.get(f"{daemon.url}/v1/models", headers={"origin": "https://evil.example"}).status_code == 403
+
+
+def test_echo_scores_a_text_as_it_was_scored_when_it_was_written(client: openai.OpenAI) -> None:
+    asked = {"model": DEFAULT_MODEL, "temperature": 0, "logprobs": 1}
+    written = client.completions.create(**asked, prompt="The sea is", max_tokens=6).choices[0]  # type: ignore[call-overload]
+    text = f"The sea is{written.text}"
+    scored = client.completions.create(**asked, prompt=text, max_tokens=0, echo=True).choices[0]  # type: ignore[call-overload]
+    assert (scored.text, scored.finish_reason) == (text, "length")
+    assert "".join(scored.logprobs.tokens) == text
+    assert scored.logprobs.token_logprobs[0] is None
+    assert scored.logprobs.text_offset[1] == len(scored.logprobs.tokens[0])
+    assert scored.logprobs.tokens[-6:] == written.logprobs.tokens
+    assert scored.logprobs.token_logprobs[-6:] == pytest.approx(written.logprobs.token_logprobs, abs=0.02)
+    (best,) = client.completions.create(model=DEFAULT_MODEL, prompt=text, max_tokens=4, best_of=3).choices
+    assert best.text
+
+
+def test_suffix_for_a_model_that_cannot_fill_in_is_a_400(client: openai.OpenAI) -> None:
+    with pytest.raises(openai.BadRequestError, match="cannot fill in the middle") as caught:
+        client.completions.create(model=DEFAULT_MODEL, prompt="def f(", suffix="return 1")
+    assert caught.value.param == "suffix"
+
+
+def test_responses_stream_goes_on_from_a_stored_response(client: openai.OpenAI) -> None:
+    asked = {"model": DEFAULT_MODEL, "temperature": 0}
+    first = client.responses.create(**asked, input=ASK["content"], max_output_tokens=12)  # type: ignore[call-overload]
+    assert (first.status, first.incomplete_details.reason) == ("incomplete", "max_output_tokens")
+    with client.responses.stream(
+        **asked, input="And the sky?", previous_response_id=first.id, max_output_tokens=64
+    ) as stream:
+        numbers = [event.sequence_number for event in stream]
+        second = stream._state._completed_response
+    assert numbers == list(range(len(numbers)))
+    if second is not None:  # it ended by itself
+        assert second.usage.input_tokens > first.usage.input_tokens + 12
+
+
+def test_responses_structured_output_validates(client: openai.OpenAI) -> None:
+    class City(pydantic.BaseModel):
+        name: str
+        people: int
+
+    response = client.responses.parse(
+        model=DEFAULT_MODEL, input="Name a large city.", text_format=City, max_output_tokens=60, temperature=0
+    )
+    if response.status == "completed":
+        assert isinstance(response.output_parsed, City)
+    assert not response.output_text.lstrip().startswith("```")

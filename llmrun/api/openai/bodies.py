@@ -102,7 +102,9 @@ class CompletionBody(Sampling):
         ),
     ] = None
     logprobs: Annotated[int | None, Field(ge=0, le=5, description="how many alternatives, 0 to 5")] = None
-    echo: Annotated[bool | None, Field(description="the prompt in front; not with `logprobs` yet")] = None
+    echo: Annotated[
+        bool | None, Field(description="the prompt in front; with `logprobs`, its tokens' too")
+    ] = None
     suffix: Annotated[
         str | None, Field(description="text that the answer fits before, with models that can fill in")
     ] = None
@@ -123,12 +125,12 @@ class CompletionBody(Sampling):
 
     @model_validator(mode="after")
     def _rules_between_fields(self) -> CompletionBody:
-        if self.echo and self.logprobs is not None:
-            raise unsupported("the prompt's log probabilities (with logprobs)", "echo")
         if self.best_of is not None and self.best_of < (self.n or 1):
             raise wrong(f"is {self.best_of}, but n is {self.n}: no fewer can be made", "best_of")
         if self.tries > (self.n or 1) and self.stream:
             raise wrong("is only allowed without stream: the best is known at the end", "best_of")
         if self.suffix and not all(isinstance(prompt, str) for prompt in self.prompt):
             raise wrong("is only allowed with prompts that are text", "suffix")
+        if self.suffix and self.echo and self.logprobs is not None:
+            raise unsupported("log probabilities of a prompt that is in two parts", "suffix")
         return self

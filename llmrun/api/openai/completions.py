@@ -9,7 +9,16 @@ from llmrun.api.oneline import Json
 from llmrun.api.openai.bodies import CompletionBody
 from llmrun.api.openai.logprobs import LegacyLogprobs
 from llmrun.api.openai.reply import ChunkStream, Head, Tally
-from llmrun.types import Event, Finished, GenerateRequest, Progress, Stopped, Text
+from llmrun.types import (
+    Event,
+    Finished,
+    GenerateRequest,
+    Progress,
+    PromptLogprobs,
+    PromptToken,
+    Stopped,
+    Text,
+)
 
 
 def to_requests(body: CompletionBody, request_id: str) -> list[GenerateRequest]:
@@ -44,25 +53,25 @@ class CompletionReply:
         self._n = body.n or 1
         self._wants_logprobs = body.logprobs is not None
         self._answers = [[Gathered() for _ in range(body.tries)] for _ in body.prompt]
+        self._prompts: list[list[PromptToken]] = [[] for _ in body.prompt]
         self._tally = Tally()
 
     def add(self, request: int, event: Event) -> None:
         if isinstance(event, OfAnswer):
             self._answers[request][event.index].add(event)
+        elif isinstance(event, PromptLogprobs):
+            self._prompts[request].extend(event.tokens)
         elif isinstance(event, Finished):
             self._tally.add(event)
 
     def body(self) -> Json:
-        shown = [answer for answers in self._answers for answer in best(answers, self._n)]
-        choices = [
-            _choice(
-                index,
-                answer.text,
-                LegacyLogprobs().take(answer.logprobs) if self._wants_logprobs else None,
-                answer.reason,
-            )
-            for index, answer in enumerate(shown)
-        ]
+        choices: list[Json] = []
+        for prompt, answers in zip(self._prompts, self._answers, strict=True):
+            for answer in best(answers, self._n):
+                logprobs = None
+                if self._wants_logprobs:
+                    logprobs = LegacyLogprobs().take([*prompt, *answer.logprobs])
+                choices.append(_choice(len(choices), answer.text, logprobs, answer.reason))
         usage, timings = self._tally.usage(), self._tally.timings()
         return {**self._head, "choices": choices, "usage": usage, "timings": timings}
 
@@ -95,6 +104,9 @@ class CompletionStream:
     def event(self, request: int, event: Event) -> bytes:
         if isinstance(event, Text):
             return self._text(request * self._n + event.index, event)
+        if isinstance(event, PromptLogprobs):
+            first = request * self._n
+            return b"".join(self._scores(first + index, event) for index in range(self._n))
         if isinstance(event, Stopped):
             return self._chunks.hold(_choice(request * self._n + event.index, "", None, event.reason))
         if isinstance(event, Progress) and self._wants_progress:
@@ -105,6 +117,11 @@ class CompletionStream:
 
     def end(self) -> bytes:
         return self._chunks.end()
+
+    def _scores(self, choice: int, event: PromptLogprobs) -> bytes:
+        """A chunk of no text: that of the prompt came in one piece before."""
+        assert self._logprobs is not None
+        return self._chunks.chunk(_choice(choice, "", self._logprobs[choice].take(event.tokens)))
 
     def _text(self, choice: int, event: Text) -> bytes:
         logprobs = None

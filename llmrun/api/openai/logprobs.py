@@ -10,7 +10,7 @@ import codecs
 from collections.abc import Iterable
 
 from llmrun.api.oneline import Json
-from llmrun.types import TokenLogprob, TopLogprob
+from llmrun.types import PromptToken, TokenLogprob, TopLogprob
 
 LEAST = -9999.0
 """What OpenAI writes for a token that is all but impossible; JSON has no minus infinity."""
@@ -33,6 +33,10 @@ def _record(token: TokenLogprob | TopLogprob) -> Json:
     }
 
 
+def _number(token: TokenLogprob | TopLogprob | PromptToken) -> float | None:
+    return None if token.logprob is None else max(token.logprob, LEAST)
+
+
 def chat_logprobs(tokens: Iterable[TokenLogprob]) -> list[Json]:
     """The records of `choices[].logprobs.content`."""
     return [{**_record(token), "top_logprobs": [_record(top) for top in token.top]} for token in tokens]
@@ -48,8 +52,8 @@ class LegacyLogprobs:
         self._offset = 0
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
 
-    def take(self, tokens: Iterable[TokenLogprob]) -> Json:
-        """The parallel lists for the next tokens."""
+    def take(self, tokens: Iterable[TokenLogprob | PromptToken]) -> Json:
+        """The parallel lists for the next tokens; a prompt's first has null for its probability."""
         tokens = list(tokens)
         offsets = []
         for token in tokens:
@@ -57,16 +61,16 @@ class LegacyLogprobs:
             self._offset += len(self._decoder.decode(token.raw))
         return {
             "tokens": [_legacy_text(token.raw) for token in tokens],
-            "token_logprobs": [max(token.logprob, LEAST) for token in tokens],
+            "token_logprobs": [_number(token) for token in tokens],
             "top_logprobs": [self._top(token) for token in tokens],
             "text_offset": offsets,
         }
 
     @staticmethod
-    def _top(token: TokenLogprob) -> dict[str, float] | None:
+    def _top(token: TokenLogprob | PromptToken) -> dict[str, float | None] | None:
         """The likeliest alternatives and the token itself; None where no alternatives were asked for."""
         if not token.top:
             return None
-        top = {_legacy_text(other.raw): max(other.logprob, LEAST) for other in token.top}
-        top.setdefault(_legacy_text(token.raw), max(token.logprob, LEAST))
+        top = {_legacy_text(other.raw): _number(other) for other in token.top}
+        top.setdefault(_legacy_text(token.raw), _number(token))
         return top

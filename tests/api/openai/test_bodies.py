@@ -220,7 +220,7 @@ def test_completion_body_wrong_prompt_names_the_place(prompt: object, field: str
 
 @pytest.mark.parametrize(
     ("fields", "field"),
-    [({"echo": True, "logprobs": 0}, "echo")],
+    [({"echo": True, "logprobs": 0, "suffix": "x"}, "suffix")],
 )
 def test_completion_body_known_field_not_built_is_refused(fields: dict[str, Any], field: str) -> None:
     error = refusal(CompletionBody, completion(**fields))

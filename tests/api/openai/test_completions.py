@@ -9,7 +9,20 @@ from llmrun.api.openai.bodies import CompletionBody
 from llmrun.api.openai.completions import CompletionReply, CompletionStream, to_requests
 from llmrun.api.openai.reply import FINGERPRINT, Head
 from llmrun.api.timings import llama_timings
-from llmrun.types import Event, Finished, GenerateRequest, Options, Started, Stopped, Text, Timings, Usage
+from llmrun.types import (
+    Event,
+    Finished,
+    GenerateRequest,
+    Options,
+    PromptLogprobs,
+    PromptToken,
+    Started,
+    Stopped,
+    Text,
+    Timings,
+    TopLogprob,
+    Usage,
+)
 from tests.api.scripted import TIMINGS, answer, token
 
 HEAD = Head("cmpl-1", 1_700_000_000, "tiny:1m")
@@ -157,6 +170,57 @@ def test_reply_best_of_shows_the_answers_of_the_highest_mean_first(n: int, wante
 def test_reply_best_of_with_logprobs_shows_those_of_the_answer_shown() -> None:
     (choice,) = whole(tries(), body(best_of=4, logprobs=0))["choices"]
     assert choice["logprobs"]["token_logprobs"] == [-0.5] * 3
+
+
+def scored() -> list[tuple[int, Event]]:
+    """`Once up` is echoed with its scores, in two steps; two answers of one token each."""
+    tops = tuple(TopLogprob(1, text, p) for text, p in ((b" more", -0.25), (b" up", -1.0)))
+    events: list[Event] = [
+        Started(3, 1),
+        Text(0, "Once upé"),
+        Text(1, "Once upé"),
+        PromptLogprobs((PromptToken(5, b"Once", None), PromptToken(6, b" up", -1.0, tops))),
+        PromptLogprobs((PromptToken(7, "é".encode(), -2.0, tops),)),
+        Text(1, " b", (token(" b", -0.5),)),
+        Text(0, " a", (token(" a", -0.75),)),
+        Stopped(0, "length"),
+        Stopped(1, "length"),
+        Finished(Usage(prompt=3, completion=2), TIMINGS),
+    ]
+    return [(0, event) for event in events]
+
+
+def test_echo_with_logprobs_golden() -> None:
+    choice = whole(scored(), body("Once upé", echo=True, logprobs=2, n=2))["choices"][0]
+    assert choice == {
+        "index": 0,
+        "text": "Once upé a",
+        "logprobs": {
+            "tokens": ["Once", " up", "é", " a"],
+            "token_logprobs": [None, -1.0, -2.0, -0.75],
+            "top_logprobs": [
+                None,
+                {" more": -0.25, " up": -1.0},
+                {" more": -0.25, " up": -1.0, "é": -2.0},
+                None,
+            ],
+            "text_offset": [0, 4, 7, 8],
+        },
+        "finish_reason": "length",
+    }
+
+
+def test_echo_with_logprobs_stream_says_what_the_reply_says() -> None:
+    asked = body("Once upé", echo=True, logprobs=2, n=2, stream=True)
+    joined: list[dict[str, Any]] = [{"text": ""} for _ in range(2)]
+    for chunk in streamed(scored(), asked):
+        (choice,) = chunk["choices"]
+        into = joined[choice["index"]]
+        into["text"] += choice["text"]
+        for name, values in (choice["logprobs"] or {}).items():
+            into.setdefault(name, []).extend(values)
+    for choice, got in zip(whole(scored(), asked)["choices"], joined, strict=True):
+        assert got == {"text": choice["text"], **choice["logprobs"]}
 
 
 def test_stream_several_prompts_one_choice_a_chunk() -> None:
