@@ -12,7 +12,7 @@ import httpx
 import msgspec
 
 from llmrun.client.answer import Answer
-from llmrun.client.wire import LoadedModel, chat_body, completion_body, error_of
+from llmrun.client.wire import EmbeddingsReply, LoadedModel, chat_body, completion_body, error_of
 from llmrun.errors import DAEMON_UNREACHABLE, INTERNAL, LlmrunError
 from llmrun.hosts import base_url
 from llmrun.types import Message, Options, OutputFormat
@@ -53,6 +53,14 @@ class Client:
         """Ask for the continuation of a raw prompt. Returns when the answer begins."""
         return self._stream("/v1/completions", completion_body(model, prompt, options, output))
 
+    def embed(
+        self, model: str, texts: Sequence[str], *, dimensions: int | None = None, truncate: bool = False
+    ) -> EmbeddingsReply:
+        """The vectors of `texts`, however long that takes."""
+        body = {"model": model, "input": list(texts), "dimensions": dimensions, "truncate": truncate}
+        patient = httpx.Timeout(None, connect=CONNECT_TIMEOUT)
+        return self._read("POST", "/v1/embeddings", EmbeddingsReply, body, patient)
+
     def is_healthy(self, timeout: float = 2.0) -> bool:
         """Whether a daemon answers there at all."""
         try:
@@ -72,16 +80,29 @@ class Client:
         """End the daemon. Returns when it has agreed to."""
         self._call("POST", "/llmrun/shutdown", {})
 
-    def _read(self, method: str, path: str, shape: type[T], body: dict[str, Any] | None = None) -> T:
-        response = self._call(method, path, body)
+    def _read(
+        self,
+        method: str,
+        path: str,
+        shape: type[T],
+        body: dict[str, Any] | None = None,
+        timeout: httpx.Timeout | float = CONTROL_TIMEOUT,
+    ) -> T:
+        response = self._call(method, path, body, timeout)
         try:
             return msgspec.json.decode(response.content, type=shape)
         except msgspec.DecodeError as error:
             raise LlmrunError(INTERNAL, f"the daemon's answer to {path} cannot be read: {error}") from None
 
-    def _call(self, method: str, path: str, body: dict[str, Any] | None = None) -> httpx.Response:
+    def _call(
+        self,
+        method: str,
+        path: str,
+        body: dict[str, Any] | None = None,
+        timeout: httpx.Timeout | float = CONTROL_TIMEOUT,
+    ) -> httpx.Response:
         try:
-            response = self._http.request(method, path, json=body, timeout=CONTROL_TIMEOUT)
+            response = self._http.request(method, path, json=body, timeout=timeout)
         except httpx.HTTPError as error:
             raise self._unreachable(error) from error
         if response.is_error:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, Literal, overload
 
-from llmrun.asking import Conversation, as_messages, as_options
+from llmrun.asking import Conversation, as_messages, as_options, as_texts
 from llmrun.client.answer import Answer
 from llmrun.client.client import Client as HttpClient
 from llmrun.client.connection import Connector
@@ -49,6 +49,13 @@ class Client:
     ) -> str | Iterator[str]:
         """The continuation of a raw prompt, whole or piece by piece."""
         return _said(self._http.complete(model, prompt, as_options(options)), stream)
+
+    def embed(
+        self, model: str, texts: str | Sequence[str], *, dimensions: int | None = None
+    ) -> list[list[float]]:
+        """A vector of length 1 for each text, of `dimensions` numbers, or as many as the model has.
+        LlmrunError where a text is longer than the context."""
+        return self._http.embed(model, as_texts(texts), dimensions=dimensions).vectors()
 
     def close(self) -> None:
         """Close the connection; the daemon goes on."""

@@ -69,6 +69,27 @@ class Chunk(msgspec.Struct, frozen=True):
     error: WireError | None = None
 
 
+class WireVector(msgspec.Struct, frozen=True):
+    index: int
+    embedding: list[float]
+
+
+class WireCut(msgspec.Struct, frozen=True):
+    index: int
+    tokens_cut: int
+
+
+class EmbeddingsReply(msgspec.Struct, frozen=True):
+    """The vectors of a request's texts; `truncated` names those texts that were cut."""
+
+    data: list[WireVector]
+    truncated: list[WireCut] = []
+
+    def vectors(self) -> list[list[float]]:
+        """In the order of the texts."""
+        return [item.embedding for item in sorted(self.data, key=lambda item: item.index)]
+
+
 class LoadedInfo(msgspec.Struct, frozen=True):
     """Contexts in tokens, sizes in bytes."""
 
@@ -76,6 +97,7 @@ class LoadedInfo(msgspec.Struct, frozen=True):
     size: int
     kv_bytes: int
     device: str
+    kind: str = "chat"
 
 
 class LoadedStats(msgspec.Struct, frozen=True):

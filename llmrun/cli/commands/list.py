@@ -40,6 +40,7 @@ def _modified(model: Record) -> str:
 
 COLUMNS: Columns = {
     "NAME": lambda model: model["name"],
+    "KIND": lambda model: model["kind"],
     "SIZE": lambda model: human(model["size"]),
     "QUANT": lambda model: model["quant"],
     "PARAMETERS": lambda model: amounts.parameters(model["parameters"]),

@@ -16,6 +16,7 @@ from llmrun.cli.reach import connector
 from llmrun.cli.session import session_of
 from llmrun.client.client import Client
 from llmrun.store.disk import human
+from llmrun.store.facts import VECTOR_KINDS
 
 app = new_app()
 INTERVAL = 1.0
@@ -72,8 +73,14 @@ def _size(model: Record) -> str:
     return human(info["size"] + info["kv_bytes"]) if info else "-"
 
 
+def _writes(model: Record) -> bool:
+    return not model["info"] or model["info"]["kind"] not in VECTOR_KINDS
+
+
 def _context(model: Record) -> str:
     info, stats = model["info"], model["stats"]
+    if not _writes(model):
+        return str(info["ctx"])
     return (
         f"{stats['kv_used'] if stats else 0}/{stats['kv_total'] if stats else info['ctx']}" if info else "-"
     )
@@ -92,12 +99,15 @@ def _stat(name: str) -> Callable[[Record], str]:
 
 COLUMNS: Columns = {
     "NAME": lambda model: model["name"],
+    "KIND": lambda model: model["info"]["kind"] if model["info"] else "-",
     "STATE": _state,
     "SIZE": _size,
     "DEVICE": lambda model: model["info"]["device"] if model["info"] else "-",
     "CONTEXT": _context,
     "RUNNING": _stat("running"),
     "WAITING": _stat("waiting"),
-    "TOKENS/S": lambda model: f"{model['stats']['decode_tps']:.0f}" if model["stats"] else "-",
+    "TOKENS/S": lambda model: (
+        f"{model['stats']['decode_tps']:.0f}" if model["stats"] and _writes(model) else "-"
+    ),
     "EXPIRES": _expires,
 }

@@ -34,10 +34,11 @@ def loaded(served: Shell) -> Shell:
 def test_ps_shows_what_is_held_and_done(loaded: Shell) -> None:
     lines = loaded.run("ps").out.splitlines()
     assert lines[0].split() == (
-        ["NAME", "STATE", "SIZE", "DEVICE", "CONTEXT", "RUNNING", "WAITING", "TOKENS/S", "EXPIRES"]
+        ["NAME", "KIND", "STATE", "SIZE", "DEVICE", "CONTEXT", "RUNNING", "WAITING", "TOKENS/S", "EXPIRES"]
     )
     assert lines[1].split() == [
         "tiny:1m",
+        "chat",
         "ready",
         "10.0",
         "MB",
@@ -49,7 +50,7 @@ def test_ps_shows_what_is_held_and_done(loaded: Shell) -> None:
         "in",
         "use",
     ]
-    assert lines[2].split() == ["big:7b", "loading", "25%", "-", "-", "-", "-", "-", "-", "-"]
+    assert lines[2].split() == ["big:7b", "-", "loading", "25%", "-", "-", "-", "-", "-", "-", "-"]
 
 
 def test_ps_json_and_quiet(loaded: Shell) -> None:

@@ -1,0 +1,166 @@
+"""Every kind of model that writes: its greedy text is the same however it comes about."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+from llmrun.llama import Model
+from llmrun.llama.library import lib
+from llmrun.types import SamplingParams, Text, TokenLogprob
+from tests.support.kinds import WRITERS
+from tests.support.models import Running, running
+
+LENGTH = 24
+ENDS = (2, 4)
+ENDLESS = SamplingParams(temperature=0, logit_bias=dict.fromkeys(ENDS, -1e9))
+SAYS: dict[str, Any] = {"max_tokens": LENGTH, "params": ENDLESS, "logprobs": 3}
+LONG = {**SAYS, "max_tokens": 120}
+NEAR = 0.01
+"""Kernels round differently for batches of different shapes (flash attention sums in half precision): of two
+tokens whose log probabilities are nearer than this, either may be chosen, and what follows tells nothing."""
+
+
+@pytest.fixture(scope="module", params=WRITERS)
+def model(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Model]:
+    loaded = Model(WRITERS[request.param](tmp_path_factory.mktemp("kind") / "tiny.gguf"))
+    yield loaded
+    loaded.close()
+
+
+def prompt_of(seed: int, length: int) -> list[int]:
+    rng = random.Random(seed)
+    return [rng.randrange(10, 260) for _ in range(length)]
+
+
+PROMPTS = [prompt_of(seed, 20 + 30 * seed) for seed in range(4)]
+Chosen = list[TokenLogprob]
+
+
+def chosen(work: Running, request: str) -> Chosen:
+    return [token for event in work.events[request] if isinstance(event, Text) for token in event.logprobs]
+
+
+def say(work: Running, *prompts: list[int], together: bool = False, **wanted: Any) -> list[Chosen]:
+    """The tokens that are chosen after each prompt, one after the other or all at once."""
+    requests = []
+    for prompt in prompts:
+        requests.append(work.submit(prompt, **{**SAYS, **wanted}))
+        if not together:
+            work.wait()
+    if together:
+        work.wait(len(prompts))
+    return [chosen(work, request) for request in requests]
+
+
+def same(some: list[Chosen], others: list[Chosen]) -> bool:
+    """Whether the choices are the same and equally likely, up to where two tokens were all but alike."""
+    return all(_same(a, b) for a, b in zip(some, others, strict=True))
+
+
+def _same(some: Chosen, others: Chosen) -> bool:
+    for one, other in zip(some, others, strict=True):
+        if abs(one.logprob - other.logprob) > NEAR:
+            return False
+        if one.id != other.id:
+            return any(top.id == other.id and abs(top.logprob - one.logprob) < NEAR for top in one.top)
+    return True
+
+
+def reference(model: Model, prompt: list[int]) -> Chosen:
+    """Greedy tokens by plain calls of llama.cpp, in a context of its own."""
+    params = lib.llama_context_default_params()
+    params.n_ctx = params.n_batch = params.n_ubatch = 512
+    params.n_threads = params.n_threads_batch = 1
+    params.swa_full = True
+    context = lib.llama_init_from_model(model.pointer, params)
+    said: Chosen = []
+    pending = prompt
+    for _ in range(LENGTH):
+        ids = (lib.llama_token * len(pending))(*pending)
+        assert lib.llama_decode(context, lib.llama_batch_get_one(ids, len(pending))) == 0
+        logits = np.ctypeslib.as_array(
+            lib.llama_get_logits_ith(context, -1), shape=(model.vocab.size,)
+        ).copy()
+        total = np.logaddexp.reduce(logits.astype(np.float64))
+        logits[list(ENDS)] = -np.inf
+        pending = [int(logits.argmax())]
+        said.append(TokenLogprob(pending[0], b"", float(logits.max() - total)))
+    lib.llama_free(context)
+    return said
+
+
+def test_kind_says_what_llama_cpp_alone_says(model: Model) -> None:
+    with running(model) as work:
+        assert same(say(work, *PROMPTS), [reference(model, prompt) for prompt in PROMPTS])
+
+
+def test_kind_says_the_same_beside_others(model: Model) -> None:
+    with running(model) as work:
+        alone = say(work, *PROMPTS)
+    with running(model) as work:
+        assert same(alone, say(work, *PROMPTS, together=True))
+
+
+def test_kind_says_the_same_with_its_prompt_in_the_cache(model: Model) -> None:
+    first = PROMPTS[2]
+    with running(model) as work:
+        request = work.submit(first, **SAYS, tokens=True)
+        work.wait()
+        plain, longer = chosen(work, request), [*work.stopped(request).tokens, *prompt_of(9, 12)]
+    with running(model) as work:
+        expected = say(work, longer)
+    with running(model) as work:
+        again = say(work, first, first)
+        assert same([plain, plain], again)
+        turn = work.submit(longer, **SAYS)
+        work.wait()
+        assert same(expected, [chosen(work, turn)])
+        assert work.finished(turn).usage.cached == len(first) + LENGTH - 1
+
+
+def test_kind_says_the_same_after_a_changed_end(model: Model) -> None:
+    """A state cannot be cut: then all is computed again, and right."""
+    changed = [*PROMPTS[3][:-5], *prompt_of(8, 5)]
+    with running(model) as work:
+        expected = say(work, changed)
+    with running(model) as work:
+        say(work, PROMPTS[3])
+        request = work.submit(changed, **SAYS)
+        work.wait()
+        assert same(expected, [chosen(work, request)])
+        assert work.finished(request).usage.cached == (len(changed) - 5 if model.trimmable else 0)
+
+
+def test_kind_says_the_same_when_swapped_out_and_in(model: Model) -> None:
+    prompts = [prompt_of(seed, 60) for seed in range(4)]
+    with running(model, ctx=512) as work:
+        alone = say(work, *prompts, **LONG)
+    with running(model, ctx=256) as work:
+        assert same(alone, say(work, *prompts, together=True, **LONG))
+        assert work.engine.scheduler.preemptions > 0
+
+
+def test_kind_says_the_same_in_small_batches(model: Model) -> None:
+    with running(model, batch=256) as work:
+        whole = say(work, *PROMPTS)
+    with running(model, batch=16) as work:
+        assert same(whole, say(work, *PROMPTS))
+
+
+def test_kind_random_requests_and_cancels_end_once_and_leak_nothing(model: Model) -> None:
+    rng = random.Random(0)
+    with running(model, ctx=256, parallel=4, slots=10) as work:
+        ids = []
+        for seed in range(60):
+            prompt = prompt_of(seed % 5, rng.randrange(1, 60)) + prompt_of(seed, rng.randrange(1, 30))
+            ids.append(work.submit(prompt, max_tokens=rng.randrange(1, 40), n=rng.choice([1, 1, 2])))
+            if rng.random() < 0.2:
+                work.engine.cancel(rng.choice(ids))
+        work.wait(len(ids))
+        codes = {event.error.code for i in ids for event in work.events[i] if hasattr(event, "error")}
+        assert codes <= {"cancelled"}
