@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Mapping, Sequence
 
 from llmrun.chat.lark import Rules
@@ -22,7 +21,7 @@ def text_without(texts: Sequence[str]) -> str:
     """Any text that holds none of `texts`."""
     if not texts:
         return "start: /(?s:.*)/\n"
-    ways = "|".join(re.escape(text).replace("/", "\\/") for text in texts)
+    ways = "|".join("".join(f"\\x{{{ord(letter):x}}}" for letter in text) for text in texts)
     return f"start: TEXT\nTEXT: /(?s:.*)/ & ~/(?s:.*)({ways})(?s:.*)/\n"
 
 

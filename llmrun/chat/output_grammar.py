@@ -8,6 +8,7 @@ from __future__ import annotations
 import functools
 import json
 import math
+import re
 from collections.abc import Sequence
 
 from llguidance import LLMatcher, regex_to_lark
@@ -21,6 +22,7 @@ from llmrun.types import OutputFormat
 
 MAX_CHARS = 64 * 1024
 MAX_CHOICES = 30_000
+_BLANKS = re.compile(r'"(?:[^"\\]|\\.)*"?|\s+', re.DOTALL)
 _ANY_OBJECT: json_schema.Schema = {"type": "object"}
 
 
@@ -58,6 +60,13 @@ def either(wanted: OutputFormat, others: Sequence[json_schema.Schema]) -> str:
         raise _refused(wanted, "is not JSON, and this model's calls are known only by being JSON")
     schema = _ANY_OBJECT if wanted.kind == "json_object" else json_schema.parse(wanted.text)
     return json_schema.grammar(json_schema.any_of([schema, *others]))
+
+
+def begun_ways(wanted: OutputFormat, text: str) -> tuple[str, ...]:
+    """How a grammar of the format may write the beginning `text` of an answer: JSON's without its blanks."""
+    if wanted.kind not in ("json_object", "json_schema"):
+        return (text,)
+    return (_BLANKS.sub(lambda match: match[0] if match[0].startswith('"') else "", text),)
 
 
 def not_compiled(wanted: OutputFormat, complaint: str) -> LlmrunError:

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from llmrun.chat import grammars as compose
 from llmrun.chat.call_grammar import CallGrammar
 from llmrun.chat.encoding import continued
-from llmrun.chat.output_grammar import either, grammar_of, not_compiled
+from llmrun.chat.output_grammar import begun_ways, either, grammar_of, not_compiled
 from llmrun.chat.syntax import Calls
 from llmrun.chat.turn import Turn
 from llmrun.engine import (
@@ -94,7 +94,7 @@ class Governing:
             raise not_compiled(wanted, str(refused)) from None
         if self.turn is not None and self.turn.prefill:
             for answer in answers:  # where the format takes what is there already, it goes on from it
-                answer.enter(self.turn.prefill.encode())
+                any(answer.enter(text.encode()) for text in begun_ways(wanted, self.turn.prefill))
         return answers
 
     def _started(self, grammar: str) -> tuple[Constraint, ...]:

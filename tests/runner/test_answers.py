@@ -118,3 +118,9 @@ def test_echo_stands_in_front_of_each_answer() -> None:
     answers.echo("r", "once", 2)
     read = answers.read([("r", Started(1, 0)), ("r", Text(0, "a"))])
     assert [event for _, event in read] == [Started(1, 0), Text(0, "once"), Text(1, "once"), Text(0, "a")]
+
+
+@pytest.mark.parametrize("kept", range(len(CALL)))
+def test_call_cut_anywhere_leaves_no_part_of_a_marker(kept: int) -> None:
+    events = answered(f"Sure\n{CALL[:kept]}", reason="length", size=1000)
+    assert joined(events, Text).strip() == "Sure"

@@ -113,7 +113,8 @@ class OutputParser:
         marker = source.matched
         head = yield from self._head(calls)
         if head is None:
-            if marker and source.cut and not (yield from source.peek()):
+            if marker and source.cut and not source.text[source.at :].strip():
+                source.at = len(source.text)
                 return True
             source.back()
             self._content(marker or source.take(1))

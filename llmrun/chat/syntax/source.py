@@ -108,13 +108,15 @@ class Source:
 
     def accept(self, literal: str) -> Reading[bool]:
         """Read the marker `literal` where it stands here. White space before it is skipped with it, and as
-        much behind it as it has itself."""
+        much behind it as it has itself. A part of it that the length limit cut is dropped."""
         core = literal.strip()
         space = 0
         while (yield from self.peek(space)).isspace():
             space += 1
         length = yield from self.matches(core, space)
         if not length:
+            if self.cut and _begins(core, self.text[self.at :]):
+                self.at = len(self.text)
             return False
         self.at += space + length
         yield from self.skip_exactly(literal[len(literal.rstrip()) :])
