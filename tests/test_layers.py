@@ -42,7 +42,7 @@ MAY_IMPORT = {
     "asking": BASE,
     "embedded": BASE | {"asking", "store", "runner", "daemon.prepare"},
     "client": BASE | {"asking", "store", "daemon"},
-    "cli": BASE | {"store", "daemon", "client", "api", "chat.template"},
+    "cli": BASE | {"store", "daemon", "client", "api", "chat.template", "chat.syntax"},
     "__main__": {"cli"},
     "__init__": {"embedded", "client"},
 }
@@ -160,6 +160,7 @@ def test_imports_within_llmrun_point_downwards() -> None:
         ("daemon/x.py", "llmrun.runner.frames", True),
         ("daemon/x.py", "llmrun.runner.main", False),
         ("cli/commands/x.py", "llmrun.chat.template", True),
+        ("cli/commands/x.py", "llmrun.chat.syntax.form", True),
         ("cli/commands/x.py", "llmrun.chat", False),
         ("store/x.py", "llmrun", True),
         ("types.py", "llmrun.errors", False),

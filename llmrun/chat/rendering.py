@@ -150,8 +150,10 @@ class Renderer:
         primed = "" if request.continues else primed_by(syntax, text)
         if reasoning and syntax.reasoning:
             primed = syntax.reasoning.open
-        begun = bool(syntax.reasoning and primed.strip() and primed.strip() == syntax.reasoning.open.strip())
-        thinks = syntax.reasoning is not None and (begun or not request.continues)
+        block, held = syntax.reasoning, primed.strip()
+        begun = bool(block and held and held == block.open.strip())
+        over = bool(block and held and held == block.close.strip())
+        thinks = block is not None and not over and (begun or not request.continues)
         return Turn(text, mark, syntax, primed, thinks, prefill)
 
     def _rendered(

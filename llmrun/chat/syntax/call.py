@@ -160,6 +160,8 @@ def _json_head(source: Source, calls: Calls) -> Reading[Head | None]:
         if key is None:
             return None
         yield from source.skip_space()
+        if not calls.marker and key not in (keys.name, keys.arguments, keys.id, *_ARGUMENTS):
+            return None  # some other object, which need not wait for its end to be content
         if key == keys.arguments or (key in _ARGUMENTS and keys.arguments in _ARGUMENTS):
             key = keys.arguments
             if keys.name in found and (yield from source.peek()) == "{":

@@ -13,6 +13,7 @@ from llmrun.chat.syntax import derive_reasoning, families
 from llmrun.chat.syntax.atoms import common_start, first_tag
 from llmrun.chat.syntax.derive_calls import derive_calls
 from llmrun.chat.syntax.form import Block, Syntax
+from llmrun.chat.syntax.markers import primed_by
 from llmrun.chat.syntax.probe import CONTENT, Probe, Turn
 from llmrun.chat.template import ChatTemplate
 
@@ -28,7 +29,8 @@ def derive(template: ChatTemplate, tokens: Mapping[str, str] | None = None) -> S
     syntax = derive_calls(turn, _blocks(turn))
     if syntax.reasoning is None:
         syntax = replace(syntax, reasoning=derive_reasoning.named(turn))
-    return families.known(template, _prompted_content(turn, syntax))
+    syntax = families.known(template, _prompted_content(turn, syntax))
+    return replace(syntax, primed=primed_by(syntax, turn.prompt))
 
 
 def _turn(probe: Probe) -> Turn | None:

@@ -179,6 +179,7 @@ class Syntax:
     calls          None: the template knows no tool calls
     after_content  between content and the calls behind it
     end            what ends the turn
+    primed         what a generation prompt without any switch already holds of the answer
     """
 
     reasoning: Block | None = None
@@ -187,6 +188,7 @@ class Syntax:
     calls: Calls | None = None
     after_content: str = ""
     end: str = ""
+    primed: str = ""
 
 
 def _json_keys(call: tuple[Part, ...], arguments: Arguments) -> JsonKeys | None:

@@ -32,6 +32,8 @@ class Markers:
         self.bare = syntax.calls is not None and not syntax.calls.marker
         if syntax.calls:
             marked.append((syntax.calls.end, END))
+            if syntax.calls.open.strip() and syntax.calls.close.strip():  # an empty list of calls
+                marked.append((syntax.calls.open + syntax.calls.close, CONTENT))
         calls = [(text, CALL) for text in call_markers(syntax)]
         marked += calls
         heads = tuple(text.strip() for text, _ in _visible(opening))

@@ -13,6 +13,7 @@ from llmrun.cli.args import complete_model, new_app
 from llmrun.cli.prompt import STDIN, StandardInput, read_text
 from llmrun.cli.session import Session, session_of
 from llmrun.errors import NO_TEMPLATE, USAGE, LlmrunError
+from llmrun.types import Tool
 
 app = new_app()
 
@@ -55,7 +56,7 @@ def render(
     """
     session = session_of(context)
     model, messages_file = split(arguments or [], file is not None)
-    request = parse(_read(session, messages_file), "stdin" if messages_file == STDIN else messages_file)
+    request = request_of(_read(session, messages_file), "stdin" if messages_file == STDIN else messages_file)
     source, tokens = _of_model(session, model) if model is not None else ("", {})
     if file:
         source = read_text(file)
@@ -79,6 +80,50 @@ def render(
         session.out.result("")
 
 
+@app.command()
+def parse(
+    context: typer.Context,
+    model: Annotated[
+        str | None,
+        typer.Argument(metavar="[MODEL]", help="Whose template.", autocompletion=complete_model),
+    ] = None,
+    file: Annotated[
+        Path | None,
+        typer.Option("--template", metavar="FILE", help="A Jinja file in place of a model's template."),
+    ] = None,
+    tools_file: Annotated[
+        Path | None,
+        typer.Option(
+            "--tools", metavar="FILE", help="The tools in JSON: their schemas give bare arguments types."
+        ),
+    ] = None,
+    stream: Annotated[
+        bool, typer.Option("--stream", help="Take the text one character at a time, as a model's comes.")
+    ] = False,
+) -> None:
+    """Print the message that a model's raw text on stdin means.
+
+    The markers of reasoning and tool calls are read off the chat template; special tokens stand in the
+    text as they are spelt. Prints JSON: content, reasoning_content and tool_calls.
+
+    \b
+    Examples:
+      llmrun template parse smollm2:135m < answer.txt
+      llmrun template parse --template chat.jinja --tools tools.json --stream < answer.txt
+    """
+    session = session_of(context)
+    if model is None and file is None:
+        raise LlmrunError(USAGE, "there is no template", hint="name a model, or give --template FILE")
+    source, tokens = _of_model(session, model) if model is not None else ("", {})
+    if file:
+        source = read_text(file)
+    tools = tools_of(read_text(tools_file), str(tools_file)) if tools_file else ()
+
+    from llmrun.cli.parsed import parsed
+
+    session.out.json(parsed(_read(session, STDIN), source, tokens, tools, stream=stream))
+
+
 def split(arguments: list[str], has_template: bool) -> tuple[str | None, str]:
     """(model, messages file). With `--template` a single argument is the file."""
     if len(arguments) > 2:
@@ -96,7 +141,7 @@ def split(arguments: list[str], has_template: bool) -> tuple[str | None, str]:
     return arguments[0], STDIN
 
 
-def parse(text: str, where: str) -> dict[str, Any]:
+def request_of(text: str, where: str) -> dict[str, Any]:
     """The request in JSON `text`, a bare list made one. LlmrunError USAGE, naming `where` it comes from,
     where it is neither."""
     if not text.strip():
@@ -117,6 +162,26 @@ def parse(text: str, where: str) -> dict[str, Any]:
     if not all(isinstance(message, dict) for message in request["messages"]):
         raise LlmrunError(USAGE, "a message is not an object", hint='write {"role": …, "content": …}')
     return {name: item for name, item in request.items() if item is not None}
+
+
+def tools_of(text: str, where: str) -> tuple[Tool, ...]:
+    """The tools in JSON `text`: a list of OpenAI's, or of bare functions, or an object with `tools`."""
+    try:
+        value = json.loads(text)
+    except ValueError as error:
+        raise LlmrunError(USAGE, f"the tools in {where} are not JSON: {error}") from None
+    listed = value.get("tools") if isinstance(value, dict) else value
+    if not isinstance(listed, list):
+        raise LlmrunError(USAGE, f"the tools in {where} are neither a list nor an object with tools")
+    functions = [item.get("function", item) if isinstance(item, dict) else item for item in listed]
+    for function in functions:
+        if not isinstance(function, dict) or not isinstance(function.get("name"), str):
+            raise LlmrunError(
+                USAGE,
+                f"a tool in {where} has no name: {json.dumps(function)[:80]}",
+                hint='write {"name": …, "parameters": …}',
+            )
+    return tuple(Tool(name=item["name"], parameters=item.get("parameters") or {}) for item in functions)
 
 
 def _read(session: Session, name: str) -> str:

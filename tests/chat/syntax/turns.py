@@ -130,7 +130,7 @@ def differences(template: ChatTemplate, syntax: Syntax, turn: Turn) -> str:
     if found is None:
         return ""
     text, primed = found
-    if not all(name in text for name, _ in turn.calls) or _left_open(syntax, text, primed):
+    if (turn.calls and not _shows(template, syntax, turn, "calls")) or _left_open(syntax, text, primed):
         return ""
     got = parsed(text, syntax, turn.tools, primed=primed)
     wanted = Parsed(
@@ -162,7 +162,11 @@ def _left_open(syntax: Syntax, text: str, primed: str) -> bool:
 
 def _shows(template: ChatTemplate, syntax: Syntax, turn: Turn, part: str) -> bool:
     """Whether the template writes this part of the turn."""
-    less = replace(turn, content="") if part == "content" else replace(turn, reasoning="")
+    less = {
+        "content": replace(turn, content=""),
+        "reasoning": replace(turn, reasoning=""),
+        "calls": replace(turn, calls=()),
+    }[part]
     found, without = written(template, syntax, turn), written(template, syntax, less)
     if found is None or without is None:  # some refuse a turn without content
         return found is not None

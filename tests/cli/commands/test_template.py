@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.api.scripted import MODEL
+from tests.chat.syntax.families import FAMILIES
 from tests.cli.conftest import Shell
 
 HI = [{"role": "user", "content": "Hi"}]
@@ -86,3 +87,82 @@ def test_render_template_that_refuses_the_messages_is_exit_code_1(shell: Shell, 
     done = shell.run("template", "render", "--template", str(template), stdin="[]")
     assert done.code == 1
     assert "no system turn" in done.err
+
+
+HERMES = FAMILIES["hermes"]
+ANSWER = (
+    '<think>\nHm.\n</think>\n\nLook:\n<tool_call>\n{"name": "weather", "arguments": {"city": "Zürich"}}\n'
+    "</tool_call><|end|>"
+)
+
+
+@pytest.mark.parametrize("stream", [(), ("--stream",)])
+def test_parse_template_file_and_stdin_is_the_message(
+    shell: Shell, tmp_path: Path, stream: tuple[str, ...]
+) -> None:
+    (tmp_path / "t.jinja").write_text(HERMES, "utf-8")
+    done = shell.run("template", "parse", "--template", str(tmp_path / "t.jinja"), *stream, stdin=ANSWER)
+    assert (done.code, done.err) == (0, "")
+    assert json.loads(done.out) == {
+        "role": "assistant",
+        "content": "Look:",
+        "reasoning_content": "Hm.",
+        "tool_calls": [
+            {
+                "id": "call_0",
+                "type": "function",
+                "function": {"name": "weather", "arguments": '{"city": "Zürich"}'},
+            }
+        ],
+    }
+
+
+def test_parse_tools_give_bare_arguments_types(shell: Shell, tmp_path: Path) -> None:
+    (tmp_path / "t.jinja").write_text(FAMILIES["qwen coder"], "utf-8")
+    schema = {"type": "object", "properties": {"zip": {"type": "string"}, "days": {"type": "integer"}}}
+    (tmp_path / "tools.json").write_text(
+        json.dumps([{"type": "function", "function": {"name": "f", "parameters": schema}}])
+    )
+    text = (
+        "<tool_call>\n<function=f>\n<parameter=zip>\n8001\n</parameter>\n<parameter=days>\n3\n</parameter>\n"
+        "</function>\n</tool_call>"
+    )
+    files = ("--template", str(tmp_path / "t.jinja"), "--tools", str(tmp_path / "tools.json"))
+    done = shell.run("template", "parse", *files, stdin=text)
+    assert json.loads(done.out)["tool_calls"][0]["function"]["arguments"] == '{"zip": "8001", "days": 3}'
+
+
+def test_parse_model_whose_template_knows_no_tools_takes_the_fallback(stocked: Shell) -> None:
+    done = stocked.run("template", "parse", MODEL, stdin='Hi <tool_call>{"name": "f"}</tool_call>')
+    message = json.loads(done.out)
+    assert (message["content"], message["tool_calls"][0]["function"]["name"]) == ("Hi ", "f")
+
+
+def test_parse_text_goes_on_where_the_prompt_opened_reasoning(shell: Shell, tmp_path: Path) -> None:
+    opened = HERMES.replace(
+        "{{- '<|assistant|>' }}{% endif %}\n", "{{- '<|assistant|><think>\\n' }}{% endif %}\n"
+    )
+    assert opened != HERMES
+    (tmp_path / "t.jinja").write_text(opened, "utf-8")
+    for text in ("Hm.\n</think>\n\nHi", "<think>\nHm.\n</think>\n\nHi"):
+        done = shell.run("template", "parse", "--template", str(tmp_path / "t.jinja"), stdin=text)
+        message = json.loads(done.out)
+        assert (message["reasoning_content"], message["content"]) == ("Hm.", "Hi")
+
+
+@pytest.mark.parametrize(
+    ("tools", "says"),
+    [("{", "are not JSON"), ("{}", "neither a list nor an object with tools"), ("[{}]", "has no name: {}")],
+)
+def test_parse_wrong_tools_is_wrong_usage(shell: Shell, tmp_path: Path, tools: str, says: str) -> None:
+    (tmp_path / "tools.json").write_text(tools)
+    (tmp_path / "t.jinja").write_text(HERMES, "utf-8")
+    files = ("--template", str(tmp_path / "t.jinja"), "--tools", str(tmp_path / "tools.json"))
+    done = shell.run("template", "parse", *files, stdin="x")
+    assert done.code == 2
+    assert says in done.err
+
+
+def test_parse_without_template_is_wrong_usage(shell: Shell) -> None:
+    done = shell.run("template", "parse", stdin="x")
+    assert (done.code, "there is no template" in done.err) == (2, True)
