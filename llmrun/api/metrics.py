@@ -10,6 +10,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
+from llmrun.api.llama_metrics import LlamaServerMetrics
 from llmrun.api.ports import Service
 from llmrun.types import Finished
 
@@ -31,6 +32,8 @@ class Metrics:
         self._itl = self._histogram(
             "inter_token", "Mean time between the tokens of a request", _SECONDS_PER_TOKEN
         )
+        self._speeds = LlamaServerMetrics(service)
+        self._registry.register(self._speeds)
         service.observe(self._ended)
 
     def responded(self, route: str, status: int) -> None:
@@ -39,6 +42,7 @@ class Metrics:
 
     def _ended(self, _model: str, finished: Finished) -> None:
         timings = finished.timings
+        self._speeds.ended(finished)
         self._queue.observe(timings.queue_ms / 1000)
         self._ttft.observe(timings.ttft_ms / 1000)
         self._itl.observe(timings.itl_ms / 1000)

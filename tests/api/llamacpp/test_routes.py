@@ -10,10 +10,7 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 
-from llmrun.api import delivery
-from llmrun.api.app import create_app
 from llmrun.api.choosing import chosen
-from llmrun.config import Settings
 from llmrun.errors import CONTEXT_LENGTH, OVERLOADED, RUNNER_DIED, LlmrunError
 from llmrun.types import (
     AnyRequest,
@@ -30,7 +27,6 @@ from llmrun.types import (
     TokenizeRequest,
     Usage,
 )
-from tests.api.asgi import Exchange
 from tests.api.openai.test_models import stored
 from tests.api.scripted import MODEL, TIMINGS, ScriptedService
 from tests.api.test_control import running
@@ -230,47 +226,6 @@ def test_errors_in_the_middle_of_a_stream_are_its_last_event(
     first, last = data(http.post("/completion", json={"prompt": "Hi", "stream": True}).text)
     assert first["content"] == "Hel"
     assert (last["error"]["code"], last["error"]["type"]) == (500, "server_error")
-
-
-@pytest.mark.parametrize("stream", [False, True])
-@pytest.mark.parametrize(("path", "body"), GENERATING)
-def test_hang_up_closes_the_request(path: str, body: Any, stream: bool) -> None:
-    async def slow(_: GenerateRequest) -> AsyncGenerator[Event, None]:
-        yield Started(2, 42)
-        await asyncio.sleep(60)
-        yield Text(0, "late")
-
-    async def story() -> None:
-        service = ScriptedService(script=slow, stored=[stored(MODEL)])
-        exchange = Exchange(create_app(service, Settings(), lambda: None), path, {**body, "stream": stream})
-        await asyncio.wait_for(service.begun.wait(), 5)
-        exchange.hang_up()
-        await asyncio.wait_for(service.ended.wait(), 5)
-        await asyncio.wait_for(exchange.task, 5)
-
-    asyncio.run(story())
-
-
-@pytest.mark.parametrize(("path", "body"), GENERATING)
-def test_stream_that_is_silent_begins_and_is_kept_alive(
-    path: str, body: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(delivery, "GRACE", 0.01)
-    monkeypatch.setattr(delivery, "HEARTBEAT", 0.01)
-
-    async def silent(_: GenerateRequest) -> AsyncGenerator[Event, None]:
-        await asyncio.sleep(60)
-        yield Started(2, 42)
-
-    async def story() -> None:
-        service = ScriptedService(script=silent, stored=[stored(MODEL)])
-        exchange = Exchange(create_app(service, Settings(), lambda: None), path, {**body, "stream": True})
-        assert await exchange.status() == 200
-        assert [await exchange.piece() for _ in range(2)] == [b": ping\n\n"] * 2
-        exchange.hang_up()
-        await exchange.task
-
-    asyncio.run(story())
 
 
 def test_props_of_a_loaded_model(http: TestClient, service: ScriptedService, tmp_path: Path) -> None:
