@@ -9,8 +9,9 @@ from llmrun.store.reference import parse_reference
 
 def modelfile_of(model: StoredModel) -> Modelfile:
     """All that can be said of `model`, its weights pinned. What came with them is not named apart."""
+    others = model.sources if model.sha256 else ()  # without a digest nothing says that they are the same
     return Modelfile(
-        sources=(parse_reference(model.source),),
+        sources=tuple(map(parse_reference, dict.fromkeys((model.source, *others)))),
         sha256=model.sha256,
         size=model.size - sum(one.size for one in model.named),
         options=model.options,

@@ -56,9 +56,11 @@ class Finder:
         if entry := self.catalogue.find(reference):
             return Recipe(entry.name, entry.modelfile, entry.name)
         if manifest := self.shelf.manifests.readable(str(reference)):
+            described = modelfile_of(self.shelf.model(manifest))
             modelfile = replace(
-                modelfile_of(self.shelf.model(manifest)),
-                sha256=None,
+                described,
+                # What one source has may change; several promise the very same bytes.
+                sha256=described.sha256 if len(described.sources) > 1 else None,
                 size=None,
                 options=manifest.options,
                 license=manifest.license,

@@ -44,7 +44,8 @@ class FileEntry(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Manifest(msgspec.Struct, frozen=True, kw_only=True):
-    """reference: what was asked for; source: where the bytes came from; files: the weights in order, then
+    """reference: what was asked for; source: where the bytes came from; sources: all
+    places of the same bytes, where a Modelfile names several; files: the weights in order, then
     what belongs to them; options, system, template, messages, license: the Modelfile's, empty where it is
     silent; facts: what the weights' GGUF says."""
 
@@ -59,6 +60,7 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     template: str | None = None
     messages: tuple[Message, ...] = ()
     license: str = ""
+    sources: tuple[str, ...] = ()
     version: int = 1
 
 

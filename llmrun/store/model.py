@@ -32,6 +32,7 @@ class StoredModel:
     size        bytes of all files
     sha256      of the first file, None where it was never computed (files used in place)
     source      where the bytes came from, as a reference
+    sources     all places of the same bytes, where a Modelfile names several
     options     the GGUF's own sampling advice, under the Modelfile's parameters
     template    the Modelfile's chat template (Jinja); None means the GGUF's own, if it has one
     messages    turns of the Modelfile that every conversation starts with
@@ -63,6 +64,7 @@ class StoredModel:
     projector: Path | None = None
     adapters: tuple[Beside, ...] = ()
     draft: Beside | None = None
+    sources: tuple[str, ...] = ()
 
     @property
     def named(self) -> tuple[Beside, ...]:
@@ -100,6 +102,7 @@ def from_manifest(manifest: Manifest, files: tuple[Path, ...], in_place: bool) -
         messages=manifest.messages,
         projector=next((one.path for one in by_role.get("projector", ())), None),
         adapters=tuple(by_role.get("adapter", ())),
+        sources=manifest.sources,
         draft=drafts[0]._replace(size=sum(one.size for one in drafts)) if drafts else None,
     )
 

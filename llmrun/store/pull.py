@@ -118,6 +118,7 @@ class Pull:
             template=_template(modelfile, terms, files.facts),
             messages=modelfile.messages or terms.messages,
             license=modelfile.license or terms.license,
+            sources=tuple(map(str, modelfile.sources)) if len(modelfile.sources) > 1 else (),
         )
         manifests.put(manifest)
         if old:

@@ -11,7 +11,7 @@ from llmrun.errors import BAD_FILE, INVALID_REQUEST, NOT_FOUND, LlmrunError
 from llmrun.store import Store, format_modelfile, modelfile_of, parse_modelfile
 from llmrun.store.housekeeping import Housekeeper
 from tests.store.conftest import files_under, sha256
-from tests.store.server import Host
+from tests.store.server import Fault, Host
 from tests.support.tiny import Shape, write_llama, write_lora
 
 
@@ -67,6 +67,18 @@ def test_pull_brings_adapter_and_draft_and_rm_frees_them(
         assert store.remove(name).freed == 0
     assert store.remove("third").freed == made.size
     assert files_under(paths.models / "files") == []
+
+
+def test_modelfile_of_a_model_names_all_its_sources_again(host: Host, store: Store, folder: Path) -> None:
+    one, two = (host.put(f"/{name}/base.gguf", bytes_of(folder, "base")) for name in "ab")
+    digest = sha256(bytes_of(folder, "base"))
+    host.faults["/a/base.gguf"].extend([Fault(status=404)] * 9)
+    made = store.create("mine", parse_modelfile(f"FROM {one}\nSOURCE {two}\nSHA256 {digest}\n"))
+    shown = modelfile_of(made)
+    assert [str(source) for source in shown.sources] == [two, one]
+    assert parse_modelfile(format_modelfile(shown)) == shown
+    child = store.create("child", parse_modelfile("FROM mine\nSYSTEM x"))
+    assert modelfile_of(child).sources == shown.sources
 
 
 def test_pull_damaged_adapter_registers_nothing(host: Host, store: Store, folder: Path) -> None:

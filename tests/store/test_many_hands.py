@@ -1,4 +1,4 @@
-"""Several processes pull, copy, remove, prune and list at once, and are killed at random moments."""
+"""Several processes pull, create, copy, remove, prune and list at once, and are killed at random moments."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ from llmrun.store.manifest import Manifest
 from tests.store.conftest import files_under
 from tests.store.models import gguf_bytes
 from tests.store.server import Host
+from tests.support.tiny import Shape, write_llama, write_lora
 
 HANDS = 3
 DEATHS = 5
@@ -28,18 +29,18 @@ DEATHS = 5
 HAND = """
 import random, sys
 from llmrun.config import Paths
-from llmrun.errors import CONFLICT, UNKNOWN_MODEL, LlmrunError
-from llmrun.store import Store
+from llmrun.errors import BAD_FILE, CONFLICT, UNKNOWN_MODEL, LlmrunError
+from llmrun.store import Store, parse_modelfile
 from llmrun.store.housekeeping import Housekeeper
 
-seed, *urls = sys.argv[1:]
+seed, base, lora, *urls = sys.argv[1:]
 rng = random.Random(int(seed))
 store, keeper = Store(Paths.find()), Housekeeper(Paths.find())
 print("started", flush=True)
 while True:
     names = [model.name for model in store.list()] or ["none"]
     try:
-        match rng.randrange(9):
+        match rng.randrange(12):
             case 0 | 1 | 2 | 3:
                 store.pull(rng.choice(urls))
             case 4 | 5:
@@ -50,8 +51,12 @@ while True:
                 store.resolve(rng.choice(names))
             case 8:
                 keeper.prune()
+            case 9 | 10 | 11:
+                beside = rng.choice(["SYSTEM x", f"ADAPTER {lora}", f"DRAFT {rng.choice(urls)}"])
+                made = parse_modelfile(f"FROM {rng.choice([base, base, *names])}\\n{beside}")
+                store.create(f"made-{rng.randrange(3)}", made)
     except LlmrunError as error:
-        if error.kind not in (CONFLICT, UNKNOWN_MODEL):
+        if error.kind not in (BAD_FILE, CONFLICT, UNKNOWN_MODEL):  # an adapter over another base
             sys.exit(f"{error.kind.code}: {error}")
 """
 
@@ -88,7 +93,10 @@ class Hands:
 
 @pytest.fixture
 def urls(host: Host, tmp_path: Path) -> list[str]:
-    return [host.put(f"/m{seed}.gguf", gguf_bytes(tmp_path, size=1 << 20, seed=seed)) for seed in range(3)]
+    base = write_llama(tmp_path / "base.gguf", Shape(embd=256)).read_bytes()
+    lora = write_lora(tmp_path / "lora.gguf", Shape(embd=256)).read_bytes()
+    plain = [gguf_bytes(tmp_path, size=1 << 20, seed=seed) for seed in range(3)]
+    return [host.put(f"/{i}.gguf", data) for i, data in enumerate([base, lora, *plain])]
 
 
 def test_store_many_processes_killed_at_random_never_lose_or_spoil_a_model(
@@ -113,7 +121,7 @@ def test_store_many_processes_killed_at_random_never_lose_or_spoil_a_model(
     for manifest in store._shelf.manifests.all():
         for entry, path in zip(manifest.files, store._shelf.manifests.paths(manifest), strict=True):
             assert sha256_of(path) == entry.sha256
-    for url in urls:
+    for url in [urls[0], *urls[2:]]:
         assert store.pull(url).path.read_bytes() == host.files[url.removeprefix(host.address)]
     keeper = Housekeeper(paths)
     keeper.prune()
