@@ -88,25 +88,54 @@ def test_prefilled_answer_goes_on_and_does_not_repeat_the_prefill(client: anthro
         assert "".join(parts.text_stream) == whole.content[0].text
 
 
+ONE = {"disable_parallel_tool_use": True}
+
+
 @pytest.mark.parametrize("choice", [{"type": "tool", "name": "weather"}, {"type": "any"}])
 def test_forced_call_keeps_to_the_schema(client: anthropic.Anthropic, choice: Any) -> None:
     hello = [{"role": "user", "content": "Hello!"}]
     tools = TOOLS if choice["type"] == "tool" else TOOLS[:1]
-    asked = {"messages": hello, "tools": tools, "tool_choice": choice, "max_tokens": 200}
+    asked = {"messages": hello, "tools": tools, "tool_choice": {**choice, **ONE}, "max_tokens": 200}
     whole = create(client, **asked)
-    calls = [block for block in whole.content if block.type == "tool_use"]
-    assert calls
-    assert whole.stop_reason == "tool_use"
-    for call in calls:
-        assert call.name == "weather"
-        jsonschema.validate(call.input, SCHEMA)
     with stream(client, **asked) as parts:
         streamed = parts.get_final_message()
-    assert [b.input for b in streamed.content if b.type == "tool_use"] == [call.input for call in calls]
+    for message in (whole, streamed):
+        (call,) = message.content
+        assert call.name == "weather"
+        jsonschema.validate(call.input, SCHEMA)
+        assert message.stop_reason == "tool_use"
+
+
+def test_call_that_the_limit_cuts_is_reported_as_cut(client: anthropic.Anthropic) -> None:
+    asked = {"tools": TOOLS, "tool_choice": {"type": "tool", "name": "weather"}, "max_tokens": 16}
+    cut = create(client, **asked)
+    assert cut.stop_reason == "max_tokens"
+    assert "<" not in "".join(block.text for block in cut.content if block.type == "text")
+
+
+def test_choice_none_makes_no_call(client: anthropic.Anthropic) -> None:
+    begging = [{"role": "user", "content": "Call the tool `time` now, please!"}]
+    message = create(client, messages=begging, tools=TOOLS, tool_choice={"type": "none"})
+    assert [block.type for block in message.content] == ["text"]
+
+
+def test_thinking_is_a_wish_that_a_model_without_it_answers(client: anthropic.Anthropic) -> None:
+    wish = {"thinking": {"type": "adaptive"}, "output_config": {"effort": "high"}}
+    message = create(client, **wish)
+    assert [block.type for block in message.content] == ["text"]
+
+
+def test_count_tokens_counts_tools_too(client: anthropic.Anthropic) -> None:
+    bare: dict[str, Any] = {"model": DEFAULT_MODEL, "messages": SEA}
+    counted = client.messages.count_tokens(**bare, tools=TOOLS).input_tokens
+    assert counted > client.messages.count_tokens(**bare).input_tokens + 20
+    assert prompt_tokens(client.messages.create(**bare, tools=TOOLS, max_tokens=1)) == counted
 
 
 def test_tool_loop_with_results_is_answered_in_words(client: anthropic.Anthropic) -> None:
-    first = create(client, tools=TOOLS, tool_choice={"type": "tool", "name": "weather"}, max_tokens=200)
+    first = create(
+        client, tools=TOOLS, tool_choice={"type": "tool", "name": "weather", **ONE}, max_tokens=200
+    )
     results = [
         {"type": "tool_result", "tool_use_id": block.id, "content": [{"type": "text", "text": "sun"}]}
         for block in first.content

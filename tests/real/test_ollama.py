@@ -75,6 +75,45 @@ def test_context_goes_on_from_the_earlier_answer(client: ollama.Client) -> None:
     assert client.generate(DEFAULT_MODEL, "Hi", raw=True, options=how).context is None
 
 
+def test_begun_answer_is_gone_on_from_and_not_repeated(client: ollama.Client) -> None:
+    begun = [
+        {"role": "user", "content": "Count from one to ten in digits, with commas."},
+        {"role": "assistant", "content": "1, 2, 3, 4,"},
+    ]
+    reply = client.chat(DEFAULT_MODEL, begun, options={"temperature": 0, "num_predict": 6})
+    assert (reply.message.content or "").startswith(" 5, 6")
+
+
+def test_tools_reach_the_model_and_their_results_are_answered(client: ollama.Client) -> None:
+    def weather(city: str) -> str:
+        """The weather in a city."""
+        return city
+
+    how = {"temperature": 0, "num_predict": 20}
+    told = client.chat(DEFAULT_MODEL, SEA, tools=[weather], options=how)
+    assert (told.prompt_eval_count or 0) > (
+        client.chat(DEFAULT_MODEL, SEA, options=how).prompt_eval_count or 0
+    )
+    call = {"function": {"name": "weather", "arguments": {"city": "Oslo"}}}
+    turns = [
+        {"role": "user", "content": "How is the weather in Oslo?"},
+        {"role": "assistant", "tool_calls": [call]},
+        {"role": "tool", "tool_name": "weather", "content": "Snow, minus 40 degrees."},
+    ]
+    reply = client.chat(DEFAULT_MODEL, turns, tools=[weather], options=how)
+    said = f"{reply.message.content}{[call.function.arguments for call in reply.message.tool_calls or ()]}"
+    assert "Oslo" in said or "now" in said
+
+
+def test_think_of_a_model_that_cannot_is_400_and_off_is_taken(client: ollama.Client) -> None:
+    how = {"temperature": 0, "num_predict": 8}
+    with pytest.raises(ollama.ResponseError, match="does not think") as caught:
+        client.chat(DEFAULT_MODEL, SEA, think=True)
+    assert caught.value.status_code == 400
+    plain = client.chat(DEFAULT_MODEL, SEA, options=how)
+    assert client.chat(DEFAULT_MODEL, SEA, think=False, options=how).message == plain.message
+
+
 def test_suffix_for_a_model_that_cannot_fill_in_is_400(client: ollama.Client) -> None:
     with pytest.raises(ollama.ResponseError, match="cannot fill in the middle") as caught:
         client.generate(DEFAULT_MODEL, "def f(", suffix="return 1")
