@@ -113,8 +113,8 @@ class Model:
     @functools.cached_property
     def unservable(self) -> str | None:
         """Why a model of this kind can neither write text nor embed; None where it can."""
-        if lib.llama_model_has_encoder(self.pointer) and lib.llama_model_has_decoder(self.pointer):
-            return "has an encoder beside its decoder (models like T5 are not supported)"
+        if lib.llama_model_has_encoder(self.pointer):  # T5, its encoder alone, EAGLE-3
+            return "has an encoder of its own (models like T5 are not supported)"
         if lib.llama_model_is_diffusion(self.pointer):
             return "is a diffusion model"
         if self.architecture in WITHOUT_CACHE - ENCODERS:

@@ -28,7 +28,7 @@ from llmrun.runner.frames import (
     Submit,
 )
 from llmrun.runner.pipes import FrameWriter, read_frames
-from llmrun.types import AnyRequest, Event, GenerateRequest, Lookup
+from llmrun.types import AnyRequest, Event, GenerateRequest
 
 if TYPE_CHECKING:
     from llmrun.engine import Embedder, Engine
@@ -52,7 +52,7 @@ def _may_take_long(request: AnyRequest) -> bool:
     """Whether a grammar must be compiled, or text tokenised whose length no context bounds."""
     if isinstance(request, GenerateRequest):
         return request.output_format is not None or bool(request.tools)
-    return isinstance(request, Lookup)
+    return True
 
 
 class Runner:

@@ -22,9 +22,10 @@ from llmrun.errors import (
     UNKNOWN_MODEL,
     LlmrunError,
 )
-from llmrun.types import Event, Failed, GenerateRequest, Message, Options, Started, Text
+from llmrun.types import EmbedRequest, Event, Failed, GenerateRequest, Message, Options, Started, Text
 from tests.api.scripted import MODEL, TIMINGS, ScriptedService, answer
 from tests.api.server import serving
+from tests.api.vectors import vector, vectors
 from tests.support.frames import model_info, stats
 
 HELLO = [Message(role="user", content="hi")]
@@ -211,3 +212,15 @@ def test_chunk_that_is_no_json_is_an_error() -> None:
         with answering, pytest.raises(LlmrunError) as caught:
             list(answering)
     assert caught.value.kind is INTERNAL
+
+
+def test_embed_gives_vectors_in_order_and_names_what_was_cut(
+    client: Client, service: ScriptedService
+) -> None:
+    service.lookup = vectors
+    reply = client.embed(MODEL, ["a", "b"], dimensions=3, truncate=True)
+    assert reply.vectors() == [vector(0).numbers(), vector(1).numbers()]
+    assert [(cut.index, cut.tokens_cut) for cut in reply.truncated] == [(1, 7)]
+    (asked,) = service.looked_up
+    assert isinstance(asked, EmbedRequest)
+    assert (asked.inputs, asked.dimensions, asked.truncate) == (("a", "b"), 3, True)

@@ -7,10 +7,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from llmrun.llama import Batch, EmbeddingContext, Model, Vector
+from llmrun.llama import Adapter, Batch, EmbeddingContext, Model, Vector
 from llmrun.llama.batch import Tokens
 from llmrun.llama.library import lib
 from tests.support.kinds import EMBEDDERS, RANKERS, UNSERVABLE
+from tests.support.models import tiny_model
+from tests.support.tiny import write_lora
 
 TEXTS = [
     "hello world",
@@ -107,4 +109,14 @@ def test_unservable_model_says_why(tmp_path: Path, kind: str) -> None:
     model = Model(UNSERVABLE[kind](tmp_path / "tiny.gguf"))
     assert model.unservable is not None
     assert kind in model.unservable
+    model.close()
+
+
+def test_embed_applies_the_adapters(tmp_path: Path) -> None:
+    model = tiny_model(tmp_path)
+    tokens = ids_of(model, "hello")
+    adapter = Adapter(model, write_lora(tmp_path / "lora.gguf"))
+    (plain,) = EmbeddingContext(model, 256, 1).embed([tokens]) or []
+    (adapted,) = EmbeddingContext(model, 256, 1, [adapter]).embed([tokens]) or []
+    assert not np.allclose(plain, adapted, atol=1e-2)
     model.close()

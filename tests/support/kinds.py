@@ -328,5 +328,5 @@ def dream(path: Path) -> Path:
     return write(path, "dream", [layer], describe)
 
 
-UNSERVABLE: dict[str, Make] = {"encoder beside": t5, "diffusion": dream}
+UNSERVABLE: dict[str, Make] = {"encoder": t5, "diffusion": dream}
 """What a model is refused for -> one that is."""
