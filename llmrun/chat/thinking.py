@@ -64,22 +64,20 @@ def way_of(thinking: Thinking, switches: Switches, *, thinks: bool) -> Way:
             prompt, by who renders it
     """
     if thinking.enabled and not thinks and not thinking.wish:
-        raise _cannot("this model does not think: its chat template knows no reasoning", "enabled")
+        raise _cannot("this model does not think: its chat template knows no reasoning", thinking.field)
     if thinking.enabled is False:
         return switches.off or Way({})
     way = switches.of_effort(thinking.effort) if thinking.effort else None
     if way is None and thinking.effort and not thinking.wish:
         known = ", ".join(switches.efforts or ()) or "none"
         raise _cannot(
-            f"this model's chat template knows no effort {thinking.effort!r} (known: {known})", "effort"
+            f"this model's chat template knows no effort {thinking.effort!r} (known: {known})", thinking.field
         )
     return way or (switches.on if thinking.enabled else None) or Way({})
 
 
 def _cannot(what: str, field: str) -> LlmrunError:
-    return LlmrunError(
-        INVALID_REQUEST, what, hint="leave it out, or use another model", field=f"thinking.{field}"
-    )
+    return LlmrunError(INVALID_REQUEST, what, hint="leave it out, or use another model", field=field)
 
 
 class _Probe:

@@ -63,9 +63,11 @@ class Thinking(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     effort   for templates that know one
     budget   tokens of reasoning at most; then it is closed and the answer begins
     wish     what the model's template cannot be told is passed over; else it is an error
+    field    the request field it came from, named in errors
     """
 
     enabled: bool | None = None
     effort: Effort | None = None
     budget: int | None = None
     wish: bool = False
+    field: str = "thinking"

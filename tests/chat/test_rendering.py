@@ -234,9 +234,9 @@ def test_thinking_without_a_switch_is_closed_in_the_prompt() -> None:
 
 def test_thinking_that_a_model_cannot_do_is_refused_and_not_thinking_is_fine() -> None:
     error = refused(CHATML, ASK, thinking=Thinking(enabled=True))
-    assert (error.kind, error.field) == (INVALID_REQUEST, "thinking.enabled")
+    assert (error.kind, error.field) == (INVALID_REQUEST, "thinking")
     assert text(CHATML, ASK, thinking=Thinking(enabled=False)) == text(CHATML, ASK)
-    assert refused(TOOLS, ASK, thinking=Thinking(effort="high")).field == "thinking.effort"
+    assert refused(TOOLS, ASK, thinking=Thinking(effort="high")).field == "thinking"
     assert text(TOOLS, ASK, thinking=Thinking(enabled=False, effort="high")).endswith("</think>\n\n")
 
 

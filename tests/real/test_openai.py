@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import httpx
+import jsonschema
 import openai
 import pydantic
 import pytest
@@ -224,3 +226,104 @@ def test_responses_structured_output_validates(client: openai.OpenAI) -> None:
     if response.status == "completed":
         assert isinstance(response.output_parsed, City)
     assert not response.output_text.lstrip().startswith("```")
+
+
+SCHEMA = {
+    "type": "object",
+    "properties": {"city": {"type": "string"}, "days": {"type": "integer"}},
+    "required": ["city"],
+    "additionalProperties": False,
+}
+WEATHER: Any = {
+    "type": "function",
+    "function": {"name": "get_weather", "description": "The weather of a city", "parameters": SCHEMA},
+}
+HELLO: Any = [{"role": "user", "content": "Hello there!"}]
+NAMED: Any = {"type": "function", "function": {"name": "get_weather"}}
+
+
+def test_tool_that_is_named_is_called_and_none_calls_none(client: openai.OpenAI) -> None:
+    called = client.chat.completions.create(
+        model=DEFAULT_MODEL, messages=HELLO, tools=[WEATHER], tool_choice=NAMED, parallel_tool_calls=False
+    ).choices[0]
+    assert called.finish_reason == "tool_calls"
+    assert called.message.tool_calls is not None
+    (call,) = called.message.tool_calls
+    assert call.type == "function"
+    assert call.function.name == "get_weather"
+    jsonschema.validate(json.loads(call.function.arguments), SCHEMA)
+    beg: Any = [{"role": "user", "content": "Call get_weather for Paris now! Use the tool get_weather!"}]
+    refused = client.chat.completions.create(
+        model=DEFAULT_MODEL, messages=beg, tools=[WEATHER], tool_choice="none", max_tokens=60
+    ).choices[0]
+    assert not refused.message.tool_calls
+    assert refused.finish_reason in ("stop", "length")
+
+
+def test_tool_call_stream_names_the_call_once_and_then_only_adds_arguments(client: openai.OpenAI) -> None:
+    stream = client.chat.completions.create(
+        model=DEFAULT_MODEL,
+        messages=HELLO,
+        tools=[WEATHER],
+        tool_choice="required",
+        parallel_tool_calls=False,
+        stream=True,
+    )
+    pieces = [piece for chunk in stream for piece in chunk.choices[0].delta.tool_calls or ()]
+    first, *others = pieces
+    assert first.id
+    assert (first.index, first.type) == (0, "function")
+    assert first.function is not None
+    assert first.function.name == "get_weather"
+    assert all(piece.id is None and piece.type is None and piece.function for piece in others)
+    assert all(piece.function and piece.function.name is None for piece in others)
+    joined = "".join(piece.function.arguments or "" for piece in pieces if piece.function)
+    jsonschema.validate(json.loads(joined), SCHEMA)
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_tool_call_cut_by_the_limit_is_reported_as_cut(daemon: Daemon, stream: bool) -> None:
+    body = {
+        "model": DEFAULT_MODEL,
+        "messages": HELLO,
+        "tools": [WEATHER],
+        "tool_choice": "required",
+        "max_tokens": 20,
+        "stream": stream,
+    }
+    reply = daemon.http.post("/v1/chat/completions", json=body)
+    if stream:
+        events = [line.removeprefix("data: ") for line in reply.text.split("\n") if line.startswith("data: ")]
+        choices = [choice for event in events[:-1] for choice in json.loads(event)["choices"]]
+        (reason,) = [choice["finish_reason"] for choice in choices if choice["finish_reason"]]
+        calls = [call for choice in choices for call in choice["delta"].get("tool_calls", ())]
+    else:
+        (choice,) = reply.json()["choices"]
+        reason, calls = choice["finish_reason"], choice["message"]["tool_calls"]
+    assert reason == "length"
+    assert calls[0]["function"]["name"] == "get_weather"
+    assert "".join(call["function"]["arguments"] for call in calls)[:1] == "{"
+
+
+def test_begun_answer_goes_on_without_repeating_its_beginning(client: openai.OpenAI) -> None:
+    begun: Any = [
+        {"role": "user", "content": "Count from one to ten in digits."},
+        {"role": "assistant", "content": "1, 2, 3,"},
+    ]
+    reply = client.chat.completions.create(
+        model=DEFAULT_MODEL, messages=begun, max_tokens=12, temperature=0
+    ).choices[0]
+    assert (reply.message.content or "").startswith(" 4, 5, 6")
+
+
+def test_effort_that_the_template_does_not_know_is_a_400_that_names_it(client: openai.OpenAI) -> None:
+    with pytest.raises(openai.BadRequestError, match="does not think") as caught:
+        client.chat.completions.create(model=DEFAULT_MODEL, messages=HELLO, reasoning_effort="high")
+    assert caught.value.param == "reasoning_effort"
+    quick = client.chat.completions.create(
+        model=DEFAULT_MODEL, messages=HELLO, reasoning_effort="none", max_tokens=4
+    )
+    assert quick.choices[0].message.content
+    with pytest.raises(openai.BadRequestError) as caught:
+        client.responses.create(model=DEFAULT_MODEL, input="Hello", reasoning={"effort": "high"})
+    assert caught.value.param == "reasoning.effort"

@@ -74,10 +74,10 @@ def _thinking(value: object) -> Thinking | None:
     if value is None:
         return None
     if isinstance(value, bool):
-        return Thinking(enabled=value)
+        return Thinking(enabled=value, field="think")
     for effort in get_args(Effort):
         if value == effort:
-            return Thinking(enabled=True, effort=effort)
+            return Thinking(enabled=True, effort=effort, field="think")
     raise wrong(f"should be true, false or one of {', '.join(map(repr, get_args(Effort)))}")
 
 

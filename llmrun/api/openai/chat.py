@@ -46,7 +46,7 @@ def to_request(body: ChatBody, request_id: str) -> GenerateRequest:
         output_format=body.output_format(),
         tools=tools,
         tool_choice=tool_choice,
-        thinking=thinking(body.reasoning_effort, body.thinking_budget_tokens),
+        thinking=thinking(body.reasoning_effort, body.thinking_budget_tokens, field="reasoning_effort"),
         progress=body.wants_progress,
     )
     return continuing(request, last=f"messages.{len(messages) - 1}", format_field="response_format")

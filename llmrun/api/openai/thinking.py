@@ -9,11 +9,12 @@ from llmrun.types import Thinking
 Effort = Literal["none", "minimal", "low", "medium", "high"]
 
 
-def thinking(effort: Effort | None, budget: int | None = None) -> Thinking | None:
-    """The same in the daemon's words; None where nothing was said. `budget`: tokens, −1 for any number."""
+def thinking(effort: Effort | None, budget: int | None = None, *, field: str) -> Thinking | None:
+    """The same in the daemon's words; None where nothing was said. `budget`: tokens, −1 for any number.
+    `field` is that of the effort, named in errors."""
     budget = None if budget == -1 else budget
     if effort is None:
-        return None if budget is None else Thinking(budget=budget)
+        return None if budget is None else Thinking(budget=budget, field=field)
     if effort == "none":
-        return Thinking(enabled=False)
-    return Thinking(enabled=True, effort=effort, budget=budget)
+        return Thinking(enabled=False, field=field)
+    return Thinking(enabled=True, effort=effort, budget=budget, field=field)

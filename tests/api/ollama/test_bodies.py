@@ -211,9 +211,9 @@ def test_suffix_takes_no_template(fields: dict[str, Any]) -> None:
     ("given", "wanted"),
     [
         (None, None),
-        (True, Thinking(enabled=True)),
-        (False, Thinking(enabled=False)),
-        ("high", Thinking(enabled=True, effort="high")),
+        (True, Thinking(enabled=True, field="think")),
+        (False, Thinking(enabled=False, field="think")),
+        ("high", Thinking(enabled=True, effort="high", field="think")),
     ],
 )
 def test_think_in_every_form(given: object, wanted: Thinking | None) -> None:

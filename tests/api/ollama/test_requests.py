@@ -48,7 +48,7 @@ def test_generate_every_field_reaches_the_request() -> None:
         keep_alive=60.0,
         context=(1, 2, 3),
         tokens=True,
-        thinking=Thinking(enabled=False),
+        thinking=Thinking(enabled=False, field="think"),
     )
 
 
@@ -125,7 +125,7 @@ def test_chat_tools_calls_and_results_reach_the_request() -> None:
             Message(role="tool", content="fog", name="look", tool_call_id="c1"),
         ),
         tools=(Tool(name="look", description="Looks.", parameters=schema), Tool(name="wait", strict=True)),
-        thinking=Thinking(enabled=True, effort="low"),
+        thinking=Thinking(enabled=True, effort="low", field="think"),
     )
 
 

@@ -150,9 +150,9 @@ def test_to_request_format_for_a_begun_answer_is_refused() -> None:
     ("effort", "wanted"),
     [
         (None, None),
-        ("none", Thinking(enabled=False)),
-        ("minimal", Thinking(enabled=True, effort="minimal")),
-        ("high", Thinking(enabled=True, effort="high")),
+        ("none", Thinking(enabled=False, field="reasoning_effort")),
+        ("minimal", Thinking(enabled=True, effort="minimal", field="reasoning_effort")),
+        ("high", Thinking(enabled=True, effort="high", field="reasoning_effort")),
     ],
 )
 def test_to_request_reasoning_effort_is_what_is_said_of_thinking(
@@ -292,7 +292,7 @@ def test_to_request_of_llama_servers_web_page() -> None:
     )
     request = to_request(asked, "req_1")
     assert request.progress
-    assert request.thinking == Thinking(budget=512)
+    assert request.thinking == Thinking(budget=512, field="reasoning_effort")
     assert request.options.samplers == ("top_k", "temperature")
     assert to_request(body(thinking_budget_tokens=-1), "req_1").thinking is None
     assert not to_request(body(return_progress=True), "req_1").progress

@@ -36,6 +36,6 @@ def to_request(body: ResponsesBody, messages: tuple[Message, ...], request_id: s
         output_format=body.output_format(),
         tools=tools,
         tool_choice=tool_choice,
-        thinking=thinking(body.reasoning.effort if body.reasoning else None),
+        thinking=thinking(body.reasoning.effort if body.reasoning else None, field="reasoning.effort"),
     )
     return continuing(request, last="input", format_field="text.format")

@@ -61,7 +61,7 @@ def test_every_field_reaches_the_request() -> None:
             Tool(name="time"),
         ),
         tool_choice=ToolChoice(mode="required", name="time", parallel=False),
-        thinking=Thinking(enabled=True, effort="low"),
+        thinking=Thinking(enabled=True, effort="low", field="reasoning.effort"),
     )
 
 
