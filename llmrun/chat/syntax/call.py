@@ -25,6 +25,7 @@ from llmrun.chat.syntax.typed import Schema
 _NAME = re.compile(r"[^\s<>\[\](){}\"'=,|]")
 _MAX_NAME = 256
 _ARGUMENTS = ("arguments", "parameters")
+_ALSO = (*_ARGUMENTS, "type")
 
 
 @dataclass(frozen=True)
@@ -137,6 +138,7 @@ def _ignored(_text: str) -> None:
 
 def _slot(source: Source, slot: Slot) -> Reading[str]:
     text = ""
+    yield from source.skip_space()
     while len(text) < _MAX_NAME and (character := (yield from source.peek())):
         if slot is Slot.INDEX and not character.isdecimal():
             break
@@ -160,7 +162,7 @@ def _json_head(source: Source, calls: Calls) -> Reading[Head | None]:
         if key is None:
             return None
         yield from source.skip_space()
-        if not calls.marker and key not in (keys.name, keys.arguments, keys.id, *_ARGUMENTS):
+        if not calls.marker and key not in (keys.name, keys.id, keys.arguments, *_ALSO):
             return None  # some other object, which need not wait for its end to be content
         if key == keys.arguments or (key in _ARGUMENTS and keys.arguments in _ARGUMENTS):
             key = keys.arguments

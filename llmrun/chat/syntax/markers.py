@@ -56,7 +56,8 @@ def call_markers(syntax: Syntax) -> list[str]:
         tag = marker[marker.rindex("<") :] if "<" in marker[1:] else ""
         if not calls.keys and len(tag) >= _SHORTEST:  # models leave out what stands around it
             found.append(tag + space)
-    return list(dict.fromkeys(found))
+    # White space in a marker may be missing where the parser looks for it: models put some between tags.
+    return [text.replace("><", "> <") for text in dict.fromkeys(found)]
 
 
 def primed_by(syntax: Syntax, prompt: str) -> str:

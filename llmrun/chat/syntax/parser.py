@@ -71,6 +71,8 @@ class OutputParser:
         if not self._syntax.content.open.strip():
             yield from self._source.skip_exactly(self._syntax.content.open)
         while (kind := (yield from self._marker())) not in (None, END):
+            if kind != CALL:
+                self._source.unpin()
             if kind == REASONING:
                 yield from self._thinking()
             if kind != CALL or (yield from self._called()):
@@ -79,20 +81,22 @@ class OutputParser:
             self._pieces.append(ContentPiece(self._blank))
 
     def _marker(self) -> Reading[str | None]:
-        """Read content up to a marker and behind it: what it marks; None at the end."""
+        """Read content up to a marker, which is pinned, and behind it: what it marks; None at the end."""
+        source = self._source
         if self._blank is not None:
+            source.pin()
             for text, kind in self._markers.opening:
-                if (yield from self._source.accept(text)):
-                    self._source.matched = text
+                if (yield from source.accept(text)):
                     return kind
+            source.unpin()
             if self._markers.bare and (yield from self._at_object()):
+                source.pin()
                 return CALL
-        which = yield from self._source.until(self._markers.texts, self._content, self._syntax.end)
+        which = yield from source.until(self._markers.texts, self._content, self._syntax.end, pin=True)
         return None if which is None else self._markers.kinds[which]
 
     def _at_object(self) -> Reading[bool]:
         """Whether a JSON object stands here, behind white space, which then is read."""
-        self._source.matched = ""
         space = 0
         while (character := (yield from self._source.peek(space))).isspace():
             space += 1
@@ -106,18 +110,18 @@ class OutputParser:
         yield from self._source.until(closes, lambda text: self._pieces.append(ReasoningPiece(text)))
 
     def _called(self) -> Reading[bool]:
-        """Read the calls behind a marker. False where there is none: then the marker is content."""
+        """Read the calls behind a marker. False where there is none: then the marker's first character is
+        content, and what follows it is read anew."""
         calls, source = self._syntax.calls, self._source
         if calls is None:
             return False
-        marker = source.matched
         head = yield from self._head(calls)
         if head is None:
-            if marker and source.cut and not source.text[source.at :].strip():
+            if not self._markers.bare and source.cut and not source.text[source.at :].strip():
                 source.at = len(source.text)
                 return True
             source.back()
-            self._content(marker or source.take(1))
+            self._content(source.take(1))
             return False
         while head is not None:
             source.unpin()
@@ -130,8 +134,6 @@ class OutputParser:
         return True
 
     def _head(self, calls: Calls) -> Reading[Head | None]:
-        if self._source.pinned is None:
-            self._source.pin()
         head = yield from read_head(self._source, calls)
         known = head is not None and (not self._tools or head.name in self._tools)
         return head if known or not self._markers.bare else None

@@ -21,7 +21,6 @@ class Source:
     ended    nothing more comes
     cut      and that is because the length limit was reached
     pinned   from where on text is kept, to come back to; None: from `at`
-    matched  the marker that `until` read last, as it stood
     """
 
     text: str = ""
@@ -29,7 +28,6 @@ class Source:
     ended: bool = False
     cut: bool = False
     pinned: int | None = None
-    matched: str = ""
 
     def add(self, text: str) -> None:
         """More text; no reader may hold a place in `text` across a yield, but `at` and `pinned`."""
@@ -122,12 +120,15 @@ class Source:
         yield from self.skip_exactly(literal[len(literal.rstrip()) :])
         return True
 
-    def until(self, markers: Sequence[str], out: Out, last: str = "") -> Reading[int | None]:
+    def until(
+        self, markers: Sequence[str], out: Out, last: str = "", *, pin: bool = False
+    ) -> Reading[int | None]:
         """Read up to the first of `markers` and behind it; `out` gets the text before. Which one it was, or
         None at the end. Held back is what could still become a marker; where `cut`, that is dropped.
 
         A marker's own white space in front of it belongs to it as far as it stands there, and where the text
-        ends with that of `last`, it is taken for `last`: its token ends the text and is not in it.
+        ends with that of `last`, it is taken for `last`: its token ends the text and is not in it. `pin`: the
+        marker's beginning is pinned.
         """
         ways = _ways(markers)
         first = re.compile(f"[{re.escape(''.join({way[0] for way, _ in ways}))}]") if ways else None
@@ -141,7 +142,9 @@ class Source:
                 continue
             for way, which in ways:
                 if self.text[self.at] == way[0] and (length := (yield from self.matches(way))):
-                    self.matched = self.take(length)
+                    if pin:
+                        self.pin()
+                    self.at += length
                     yield from self.skip_exactly(markers[which][len(markers[which].rstrip()) :])
                     return which
             if self.rest.isspace() and self.ended and not self.cut and last.startswith(self.rest):
@@ -155,8 +158,8 @@ class Source:
 
 def _begins(way: str, rest: str) -> bool:
     """Whether `rest`, all there is, is the beginning of marker `way`, and more than white space of it."""
-    visible = rest.strip()
-    return bool(visible) and way.strip().startswith(visible)
+    visible = "".join(rest.split())
+    return bool(visible) and "".join(way.split()).startswith(visible)
 
 
 def _ways(markers: Sequence[str]) -> list[tuple[str, int]]:

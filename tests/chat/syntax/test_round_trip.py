@@ -140,7 +140,7 @@ def test_round_trip_known_turns_come_back(family: str, turn: Turn) -> None:
 
 
 @pytest.mark.parametrize("family", SOURCES)
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.filter_too_much])
+@settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.filter_too_much])
 @given(turn=_TURNS)
 def test_round_trip_any_turn_comes_back(family: str, turn: Turn) -> None:
     template, syntax = read(SOURCES[family])
