@@ -4,18 +4,13 @@ from __future__ import annotations
 
 import msgspec
 
-from llmrun.errors import INVALID_REQUEST, UNSUPPORTED_FIELD, LlmrunError
+from llmrun.errors import INVALID_REQUEST, LlmrunError
 from llmrun.types import GenerateRequest
 
 
-def continuing(request: GenerateRequest, *, last: str, format_field: str) -> GenerateRequest:
+def continuing(request: GenerateRequest, *, last: str) -> GenerateRequest:
     """`request`, going on from its last message where that is the assistant's; a last one without a word is
-    left out.
-
-    last, format_field  the fields that hold the last message and the format, named in errors: INVALID_REQUEST
-                        where the message makes calls, which want results; UNSUPPORTED_FIELD where a format is
-                        asked for, which binds whole answers
-    """
+    left out. `last` is the field that holds it: INVALID_REQUEST where it makes calls, which want results."""
     messages = request.messages or ()
     if not messages or messages[-1].role != "assistant":
         return request
@@ -29,11 +24,4 @@ def continuing(request: GenerateRequest, *, last: str, format_field: str) -> Gen
         )
     if not (message.content or message.reasoning):
         return msgspec.structs.replace(request, messages=messages[:-1] or messages)
-    if request.output_format is not None:
-        raise LlmrunError(
-            UNSUPPORTED_FIELD,
-            f"{format_field} binds whole answers, and this one was begun by the last message",
-            hint="leave one of them out",
-            field=format_field,
-        )
     return msgspec.structs.replace(request, continues=True)

@@ -157,6 +157,16 @@ def test_structured_output_is_what_the_schema_says(client: anthropic.Anthropic) 
     jsonschema.validate(json.loads(message.content[0].text), SCHEMA)
 
 
+def test_structured_output_goes_on_from_a_prefill(client: anthropic.Anthropic) -> None:
+    wanted = {"format": {"type": "json_schema", "schema": SCHEMA}}
+    begun = '{"city": "Os'
+    turns = [*SEA, {"role": "assistant", "content": begun}]
+    message = create(client, messages=turns, output_config=wanted, max_tokens=100)
+    whole = json.loads(begun + message.content[0].text)
+    jsonschema.validate(whole, SCHEMA)
+    assert whole["city"].startswith("Os")
+
+
 def test_errors_are_the_clients_classes(client: anthropic.Anthropic) -> None:
     with pytest.raises(anthropic.NotFoundError, match="llmrun pull"):
         create(client, model="nobody:1b")

@@ -71,15 +71,12 @@ class Conversation(Body):
             return Thinking(effort=effort, wish=True) if effort else None
         return self.thinking.thinking(effort)
 
-    @property
-    def format_field(self) -> str:
-        """Where the format of the answer stands, if anywhere."""
-        return "output_format" if self.output_format else "output_config.format"
-
     def answer_format(self) -> OutputFormat | None:
         """What the answer must look like; None: free text."""
-        wanted = self.output_format or (self.output_config and self.output_config.format)
-        return wanted.output_format(f"{self.format_field}.schema") if wanted else None
+        if self.output_format:
+            return self.output_format.output_format("output_format.schema")
+        wanted = self.output_config.format if self.output_config else None
+        return wanted.output_format("output_config.format.schema") if wanted else None
 
     @model_validator(mode="after")
     def _rules_between_fields(self) -> Conversation:

@@ -25,8 +25,7 @@ def to_request(body: Conversation, request_id: str) -> GenerateRequest:
         thinking=body.said_of_thinking,
         output_format=body.answer_format(),
     )
-    last = f"messages.{len(body.messages) - 1}"
-    return continuing(request, last=last, format_field=body.format_field)
+    return continuing(request, last=f"messages.{len(body.messages) - 1}")
 
 
 def to_count(body: CountBody, request_id: str) -> TokenizeRequest:

@@ -54,7 +54,7 @@ def chat_request(body: OllamaChatBody, request_id: str, name: str) -> GenerateRe
         thinking=body.think,
         keep_alive=body.keep_alive,
     )
-    return continuing(request, last=f"messages.{len(messages) - 1}", format_field="format")
+    return continuing(request, last=f"messages.{len(messages) - 1}")
 
 
 def load_request(body: Sampling, request_id: str, name: str) -> GenerateRequest:

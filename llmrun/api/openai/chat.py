@@ -49,7 +49,7 @@ def to_request(body: ChatBody, request_id: str) -> GenerateRequest:
         thinking=thinking(body.reasoning_effort, body.thinking_budget_tokens, field="reasoning_effort"),
         progress=body.wants_progress,
     )
-    return continuing(request, last=f"messages.{len(messages) - 1}", format_field="response_format")
+    return continuing(request, last=f"messages.{len(messages) - 1}")
 
 
 class ChatReply:

@@ -6,7 +6,7 @@ import pytest
 
 from llmrun.api.anthropic.bodies import CountBody, MessagesBody
 from llmrun.api.anthropic.requests import to_count, to_request
-from llmrun.errors import INVALID_REQUEST, UNSUPPORTED_FIELD, LlmrunError
+from llmrun.errors import INVALID_REQUEST, LlmrunError
 from llmrun.types import (
     GenerateRequest,
     Message,
@@ -95,16 +95,6 @@ def test_to_request_tools_that_do_not_fit_together_are_named(fields: Any, field:
     with pytest.raises(LlmrunError) as caught:
         asked(**fields)
     assert (caught.value.kind, caught.value.field) == (INVALID_REQUEST, field)
-
-
-@pytest.mark.parametrize("name", ["output_format", "output_config"])
-def test_to_request_format_for_a_begun_answer_is_refused(name: str) -> None:
-    wanted: Any = {"type": "json_schema", "schema": {"type": "object"}}
-    fields: dict[str, Any] = {name: wanted if name == "output_format" else {"format": wanted}}
-    with pytest.raises(LlmrunError) as caught:
-        asked(HI, {"role": "assistant", "content": "{"}, **fields)
-    assert caught.value.kind is UNSUPPORTED_FIELD
-    assert str(caught.value.field).startswith(name)
 
 
 def test_to_request_examples_of_input_are_in_the_schema() -> None:

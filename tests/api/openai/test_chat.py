@@ -9,7 +9,6 @@ from llmrun.api.openai.bodies import ChatBody
 from llmrun.api.openai.chat import ChatReply, ChatStream, to_request
 from llmrun.api.openai.reply import FINGERPRINT, Head
 from llmrun.api.timings import llama_timings
-from llmrun.errors import UNSUPPORTED_FIELD, LlmrunError
 from llmrun.types import (
     Event,
     Finished,
@@ -138,12 +137,11 @@ def test_to_request_last_message_of_the_assistant_is_continued() -> None:
     assert not to_request(body(messages=[*turns, turns[0]]), "req_1").continues
 
 
-def test_to_request_format_for_a_begun_answer_is_refused() -> None:
+def test_to_request_begun_answer_may_have_a_format() -> None:
     turns = [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "{"}]
-    with pytest.raises(LlmrunError) as caught:
-        to_request(body(messages=turns, response_format={"type": "json_object"}), "req_1")
-    assert (caught.value.kind, caught.value.field) == (UNSUPPORTED_FIELD, "response_format")
-    assert to_request(body(messages=turns, response_format={"type": "text"}), "req_1").continues
+    request = to_request(body(messages=turns, response_format={"type": "json_object"}), "req_1")
+    assert request.continues
+    assert request.output_format is not None
 
 
 @pytest.mark.parametrize(

@@ -38,4 +38,4 @@ def to_request(body: ResponsesBody, messages: tuple[Message, ...], request_id: s
         tool_choice=tool_choice,
         thinking=thinking(body.reasoning.effort if body.reasoning else None, field="reasoning.effort"),
     )
-    return continuing(request, last="input", format_field="text.format")
+    return continuing(request, last="input")

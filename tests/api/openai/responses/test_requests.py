@@ -90,7 +90,7 @@ def test_allowed_tools_are_the_only_ones_in_sight() -> None:
 def test_last_turn_of_the_assistant_is_continued() -> None:
     begun = [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Well,"}]
     assert asked(input=begun).continues
-    assert refusal(input=begun, text={"format": {"type": "json_object"}}).field == "text.format"
+    assert asked(input=begun, text={"format": {"type": "json_object"}}).continues
     call = {"type": "function_call", "call_id": "a", "name": "f", "arguments": "{}"}
     assert refusal(input=[begun[0], call]).field == "input"
 
