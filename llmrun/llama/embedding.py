@@ -1,7 +1,7 @@
 """Owner of a context that turns token ids into vectors, one for each sequence.
 
-A vector does not depend on what is computed beside it, though a kernel's rounding depends on the shape of its
-batch, and quantisation makes a thousandth of a last bit:
+A vector does not depend on what is computed beside it. That takes care, because the kernels round differently
+for batches of different shapes, and quantised activations carry a flipped last bit into the fourth digit:
 
 - encoders (BERT and its kin, which keep no memory) take many sequences in one batch, each from a multiple of
   `ALIGN` rows on, so that its rows fall into the same tiles and lanes of the kernels as they do alone; the
@@ -53,8 +53,10 @@ class EmbeddingContext:
         shared = not model.has_memory and tokens <= SHARED_ROWS
         slots = SLOTS if shared else 1 if model.has_memory else 2
         rows = min(tokens, SHARED_ROWS) if self._last_row else round_up(tokens, max(ALIGN, slots))
-        self.sequences = slots - 1 or 1
+        # The filler's positions go on from gap to gap, and some models know none past their training.
+        self.sequences = max(1, min(slots - 1, model.ctx_train // ALIGN))
         """How many `embed` may take together."""
+        self._filler_slot = slots - 1
         self.rows = rows if shared else round_up(tokens, ALIGN)
         """How many rows they may have together, each counted by `rows_of`."""
         params = lib.llama_context_default_params()
@@ -120,7 +122,7 @@ class EmbeddingContext:
         for slot, tokens in enumerate(sequences):
             self._batch.add(tokens, 0, slot, outputs=len(tokens))
             if gap := self.rows_of(len(tokens)) - len(tokens):
-                self._batch.add(self._filler[:gap], filled, self.sequences, outputs=gap)
+                self._batch.add(self._filler[:gap], filled, self._filler_slot, outputs=gap)
                 filled += gap
 
     def _without_outputs(self, tokens: Tokens) -> bool:

@@ -27,7 +27,7 @@ from llmrun.llama import (
     devices,
     guide_tokenizer,
 )
-from llmrun.llama.embedding import SHARED_ROWS
+from llmrun.llama.embedding import SHARED_ROWS, SLOTS
 from llmrun.runner.embedding import open_embedding, warm_up_embedder
 from llmrun.runner.frames import Load, ModelInfo
 from llmrun.runner.kv_cache import saved_prefixes
@@ -83,7 +83,7 @@ def _prepare(spec: Load, path: Path, model: Model, emit: Emit) -> Loaded:
     shape, kind = anatomy(headers), facts_of(headers, path).kind
     adapters = [Adapter(model, Path(path)) for path in spec.adapters]
     if kind in VECTOR_KINDS:
-        engine, parallel = None, 1
+        engine, parallel = None, 1 if model.has_memory else SLOTS - 1
         longest = longest_input(spec.ctx, model.ctx_train, bounded=not model.has_memory)
         kv_bytes = shape.kv_bytes(min(longest, SHARED_ROWS), "f16")
     else:

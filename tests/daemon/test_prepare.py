@@ -14,9 +14,11 @@ from llmrun.store import StoredModel
 from llmrun.store.model import Beside
 from llmrun.types import (
     DetokenizeRequest,
+    EmbedRequest,
     GenerateRequest,
     Message,
     Options,
+    RankRequest,
     RenderRequest,
     TokenizeRequest,
 )
@@ -108,11 +110,22 @@ def test_content_version_without_a_digest_changes_with_the_file(tmp_path: Path) 
     assert content_version(in_place) != before
 
 
-def test_prepare_refuses_to_let_an_embedding_model_write() -> None:
-    with pytest.raises(LlmrunError) as caught:
-        prepare(chat(USER), model(kind="embedding"), "1", Settings())
+@pytest.mark.parametrize("kind", ["embedding", "reranker"])
+def test_prepare_refuses_to_let_a_model_without_words_write(kind: str) -> None:
+    with pytest.raises(LlmrunError, match=kind) as caught:
+        prepare(chat(USER), model(kind=kind), "1", Settings())
     assert caught.value.kind is INVALID_REQUEST
     assert caught.value.field == "model"
+
+
+@pytest.mark.parametrize("kind", ["embedding", "reranker", "chat", "completion"])
+def test_prepare_vectors_and_ranks_are_the_runners_to_refuse(kind: str) -> None:
+    described = model(kind=kind, options=Options(ctx=64))
+    embed, wanted = prepare(EmbedRequest(id="r", model="m", inputs=("x",)), described, "1", Settings())
+    assert (embed.model, embed.options.ctx, wanted.ctx) == (described.name, 64, 64)
+    ask = RankRequest(id="r", model="m", query="x", documents=("y",), options=Options(ctx=32))
+    rank, wanted = prepare(ask, described, "1", Settings())
+    assert (rank.model, rank.documents, wanted.ctx) == (described.name, ("y",), 32)
 
 
 def model(**values: Any) -> StoredModel:

@@ -4,13 +4,14 @@ import random
 from collections.abc import Iterator
 from pathlib import Path
 
+import gguf
 import numpy as np
 import pytest
 
 from llmrun.llama import Adapter, Batch, EmbeddingContext, Model, Vector
 from llmrun.llama.batch import Tokens
 from llmrun.llama.library import lib
-from tests.support.kinds import EMBEDDERS, RANKERS, UNSERVABLE
+from tests.support.kinds import EMBEDDERS, RANKERS, UNSERVABLE, WRITERS, bert
 from tests.support.models import tiny_model
 from tests.support.tiny import write_lora
 
@@ -21,7 +22,8 @@ TEXTS = [
     "one two three four five six seven " * 4,
     "ok then.",
 ]
-ALL = {**EMBEDDERS, **{f"ranker, {name}": make for name, make in RANKERS.items()}}
+ALL = {**EMBEDDERS, **{f"ranker, {name}": make for name, make in RANKERS.items()}, **WRITERS}
+POOLING = {"mean": 1, "cls": 2, "last": 3, "rank": 4}
 
 
 @pytest.fixture(scope="module", params=ALL)
@@ -46,6 +48,7 @@ def reference(model: Model, tokens: Tokens) -> Vector:
     params.n_ctx = params.n_batch = params.n_ubatch = 512
     params.n_threads = params.n_threads_batch = 1
     params.embeddings = True
+    params.pooling_type = POOLING[model.pooling]
     context = lib.llama_init_from_model(model.pointer, params)
     batch = lib.llama_batch_init(len(tokens), 0, 1)
     batch.n_tokens = len(tokens)
@@ -75,6 +78,18 @@ def test_embed_together_is_embed_alone_in_order(model: Model) -> None:
     assert together is not None
     np.testing.assert_allclose(together, one_by_one(context, sequences), rtol=0, atol=1e-5)
     assert len({vector.tobytes() for vector in together}) == len(sequences)
+
+
+def test_embed_many_short_texts_stay_within_the_positions_of_the_model(tmp_path: Path) -> None:
+    """Those of what fills the gaps too: llama.cpp would abort."""
+    model = Model(bert(tmp_path / "tiny.gguf", gguf.PoolingType.MEAN, ctx=64))
+    context = EmbeddingContext(model, 64, threads=1)
+    sequences = [np.array([4 + number], np.int32) for number in range(context.sequences)]
+    assert len(sequences) == 4
+    together = context.embed(sequences)
+    assert together is not None
+    np.testing.assert_allclose(together, one_by_one(context, sequences), rtol=0, atol=1e-5)
+    model.close()
 
 
 def test_embed_in_parts_is_embed_at_once(tmp_path: Path) -> None:

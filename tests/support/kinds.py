@@ -28,12 +28,13 @@ def write(
     others: Shapes | None = None,
     words: bool = False,
     template: str | None = tiny.CHATML,
+    ctx: int = CTX,
 ) -> Path:
     """A model with these tensors in each layer and `others` outside them, of a byte-level vocabulary, or with
     `words` one as BERT has."""
     rng = np.random.default_rng(0)
     writer = gguf.GGUFWriter(path, architecture)
-    writer.add_context_length(CTX)
+    writer.add_context_length(ctx)
     writer.add_embedding_length(EMBD)
     writer.add_block_count(len(layers))
     writer.add_feed_forward_length(FF)
@@ -227,7 +228,7 @@ WRITERS: dict[str, Make] = {
 """What writes text."""
 
 
-def bert(path: Path, pooling: gguf.PoolingType, labels: tuple[str, ...] = ()) -> Path:
+def bert(path: Path, pooling: gguf.PoolingType, labels: tuple[str, ...] = (), ctx: int = CTX) -> Path:
     """An encoder; with pooling RANK one with a classification head."""
     classes = max(1, len(labels))
 
@@ -256,12 +257,12 @@ def bert(path: Path, pooling: gguf.PoolingType, labels: tuple[str, ...] = ()) ->
         **norms("token_embd_norm"),
         "token_embd_norm.bias": (EMBD,),
         "token_types.weight": (2, EMBD),
-        "position_embd.weight": (CTX, EMBD),
+        "position_embd.weight": (ctx, EMBD),
     }
     if pooling == gguf.PoolingType.RANK:
         others |= {"cls.weight": (EMBD, EMBD), "cls.bias": (EMBD,)}
         others |= {"cls.output.weight": (classes, EMBD), "cls.output.bias": (classes,)}
-    return write(path, "bert", [layer] * 2, describe, others=others, words=True)
+    return write(path, "bert", [layer] * 2, describe, others=others, words=True, ctx=ctx)
 
 
 def qwen3(path: Path, pooling: gguf.PoolingType, labels: tuple[str, ...] = ()) -> Path:
