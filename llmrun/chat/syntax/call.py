@@ -19,7 +19,7 @@ from llmrun.chat.syntax.form import (
     PythonArguments,
     Slot,
 )
-from llmrun.chat.syntax.source import Out, Reading, Source
+from llmrun.chat.syntax.source import Out, Reading, Source, ignored
 from llmrun.chat.syntax.typed import Schema
 
 _NAME = re.compile(r"[^\s<>\[\](){}\"'=,|]")
@@ -52,9 +52,14 @@ def read_head(source: Source, calls: Calls) -> Reading[Head | None]:
         text = yield from _slot(source, part)
         if not text or found.setdefault(part, text) != text:
             return None
+    if isinstance(calls.arguments, JsonArguments):
+        yield from source.skip_space()
+        character = yield from source.peek()
+        if character != "{" and (character or not source.cut):
+            return None
     id = found.get(Slot.ID, "")
     if calls.named_ids:
-        id = f"functions.{found[Slot.NAME]}:{found[Slot.INDEX]}"
+        id = f"functions.{found[Slot.NAME]}:{found.get(Slot.INDEX, calls.first_index)}"
     return Head(found[Slot.NAME], id)
 
 
@@ -63,8 +68,11 @@ def read_arguments(source: Source, calls: Calls, parameters: Schema, out: Out) -
     has what there was."""
     ends = ends_of(calls)
     whole = yield from _arguments(source, calls, parameters, ends, out)
-    if not whole:
-        yield from source.until(ends, out)
+    if not whole:  # up to its end, or to where the next one begins
+        which = yield from source.until((*ends, calls.marker), out, pin=True)
+        if which == len(ends):
+            source.back()
+        source.unpin()
     return whole
 
 
@@ -129,11 +137,7 @@ def read_close(source: Source, calls: Calls) -> Reading[None]:
 def _literal(source: Source, calls: Calls, part: str) -> Reading[bool]:
     if not calls.header_end:
         return (yield from source.accept(part))
-    return (yield from source.until([calls.header_end], _ignored)) is not None
-
-
-def _ignored(_text: str) -> None:
-    pass
+    return (yield from source.until([calls.header_end], ignored)) is not None
 
 
 def _slot(source: Source, slot: Slot) -> Reading[str]:

@@ -107,6 +107,8 @@ def _read(turn: Turn, syntax: Syntax, shape: _Shape, one: str, slots: list[Span]
         arguments_text=shape.probe.arguments_text,
         named_ids=NAMES[0] in shape.ids[0],
     )
+    if calls.keys is None and Slot.NAME not in calls.call[: calls.call.index(Slot.ARGUMENTS)]:
+        return syntax  # arguments that come before anyone knows whose
     if not calls.open.strip() and calls.close.strip():  # what closes nothing that was opened ends the turn
         calls = replace(calls, close="", end=calls.close)
     syntax = replace(syntax, calls=calls, after_content=_after_content(syntax, calls, shape))

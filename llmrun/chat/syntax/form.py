@@ -75,8 +75,6 @@ class TaggedArguments:
 class PythonArguments:
     """Keyword arguments as in a Python call, `key=value, key=value`, values being Python or JSON literals."""
 
-    python: bool = True
-
 
 @dataclass(frozen=True)
 class NestedArguments:

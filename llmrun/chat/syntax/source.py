@@ -14,6 +14,10 @@ Out = Callable[[str], None]
 """Takes text as soon as it is certain."""
 
 
+def ignored(_text: str) -> None:
+    """Takes text that means nothing."""
+
+
 @dataclass
 class Source:
     """The text that is not read yet is `text[at:]`.

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from llmrun.chat.syntax import typed
 from llmrun.chat.syntax.form import CDATA, TaggedArguments
-from llmrun.chat.syntax.source import Out, Reading, Source
+from llmrun.chat.syntax.source import Out, Reading, Source, ignored
 
 
 def read(
@@ -61,7 +61,7 @@ def _value(
         if (yield from source.until(ends, lambda text: out(typed.dumps(text)[1:-1]))) is None:
             return False
         out('"')
-        return (not wrapped) or (yield from source.until(closes, _ignored)) is not None
+        return (not wrapped) or (yield from source.until(closes, ignored)) is not None
     parts: list[str] = []
     if (yield from source.until(closes, parts.append)) is None:
         return False
@@ -70,10 +70,6 @@ def _value(
         typed.json_of(text, schema) if "string" in types else typed.literal(text.strip()) or typed.dumps(text)
     )
     return True
-
-
-def _ignored(_text: str) -> None:
-    pass
 
 
 def _distinct(texts: tuple[tuple[str, str], ...]) -> tuple[str, ...]:

@@ -168,6 +168,18 @@ def test_bare_object_that_calls_no_tool_is_content(text: str) -> None:
     assert (found.content, found.calls) == (text, [])
 
 
+def test_name_without_arguments_is_content_unless_it_is_cut() -> None:
+    text = "Use <function=f> here"
+    assert parsed(text, syntax("functionary"), TOOLS).content == text
+    assert call("functionary", "<function=f>", cut=True).complete is False
+
+
+def test_broken_call_ends_where_the_next_begins() -> None:
+    text = '[TOOL_CALLS]f[CALL_ID]abcdefghi[ARGS]{"s": x[TOOL_CALLS]f[CALL_ID]abcdefghj[ARGS]{"i": 1}'
+    found = parsed(text, syntax("mistral name and arguments"), TOOLS)
+    assert [(one.text, one.complete) for one in found.calls] == [('{"s": x', False), ('{"i": 1}', True)]
+
+
 def test_empty_list_of_calls_is_nothing() -> None:
     assert parsed("Hi<|tool_call_start|>[]<|tool_call_end|>", syntax("pythonic"), TOOLS).content == "Hi"
 
