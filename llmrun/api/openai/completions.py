@@ -51,6 +51,7 @@ class CompletionReply:
     def __init__(self, head: Head, body: CompletionBody) -> None:
         self._head = head.fields("text_completion")
         self._n = body.n or 1
+        self._asked = body.prompt
         self._wants_logprobs = body.logprobs is not None
         self._answers = [[Gathered() for _ in range(body.tries)] for _ in body.prompt]
         self._prompts: list[list[PromptToken]] = [[] for _ in body.prompt]
@@ -66,11 +67,11 @@ class CompletionReply:
 
     def body(self) -> Json:
         choices: list[Json] = []
-        for prompt, answers in zip(self._prompts, self._answers, strict=True):
+        for asked, prompt, answers in zip(self._asked, self._prompts, self._answers, strict=True):
             for answer in best(answers, self._n):
                 logprobs = None
                 if self._wants_logprobs:
-                    logprobs = LegacyLogprobs().take([*prompt, *answer.logprobs])
+                    logprobs = LegacyLogprobs(asked).take([*prompt, *answer.logprobs])
                 choices.append(_choice(len(choices), answer.text, logprobs, answer.reason))
         usage, timings = self._tally.usage(), self._tally.timings()
         return {**self._head, "choices": choices, "usage": usage, "timings": timings}
@@ -98,8 +99,9 @@ class CompletionStream:
         self._chunks = ChunkStream(head.fields("text_completion"), body.wants_usage)
         self._n = body.n or 1
         self._wants_progress = body.wants_progress
-        count = self._n * len(body.prompt)
-        self._logprobs = [LegacyLogprobs() for _ in range(count)] if body.logprobs is not None else None
+        self._logprobs: list[LegacyLogprobs] | None = None
+        if body.logprobs is not None:
+            self._logprobs = [LegacyLogprobs(prompt) for prompt in body.prompt for _ in range(self._n)]
 
     def event(self, request: int, event: Event) -> bytes:
         if isinstance(event, Text):

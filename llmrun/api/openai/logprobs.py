@@ -46,21 +46,29 @@ class LegacyLogprobs:
     """The `logprobs` of one choice of a completion, over its whole stream.
 
     `text_offset` counts the characters of the choice's text in front of each token.
+
+    echoed  the prompt, where the text begins with it: many vocabularies put a space in front of every text,
+            which is then no part of the first token here
     """
 
-    def __init__(self) -> None:
+    def __init__(self, echoed: str | tuple[int, ...] = ()) -> None:
+        self._drops_space = isinstance(echoed, str) and not echoed.startswith(" ")
         self._offset = 0
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
 
     def take(self, tokens: Iterable[TokenLogprob | PromptToken]) -> Json:
         """The parallel lists for the next tokens; a prompt's first has null for its probability."""
         tokens = list(tokens)
+        texts = [token.raw for token in tokens]
+        if texts and self._drops_space and isinstance(tokens[0], PromptToken):
+            texts[0] = texts[0].removeprefix(b" ")
+        self._drops_space = False
         offsets = []
-        for token in tokens:
+        for text in texts:
             offsets.append(self._offset)
-            self._offset += len(self._decoder.decode(token.raw))
+            self._offset += len(self._decoder.decode(text))
         return {
-            "tokens": [_legacy_text(token.raw) for token in tokens],
+            "tokens": [_legacy_text(text) for text in texts],
             "token_logprobs": [_number(token) for token in tokens],
             "top_logprobs": [self._top(token) for token in tokens],
             "text_offset": offsets,
