@@ -28,7 +28,14 @@ from llmrun.runner.frames import (
     Submit,
 )
 from llmrun.runner.pipes import FrameWriter, read_frames
-from llmrun.types import AnyRequest, Event, GenerateRequest
+from llmrun.types import (
+    AnyRequest,
+    DetokenizeRequest,
+    Event,
+    GenerateRequest,
+    RenderRequest,
+    TokenizeRequest,
+)
 
 if TYPE_CHECKING:
     from llmrun.engine import Embedder, Engine
@@ -41,6 +48,8 @@ def _own_stdout() -> int:
     return pipe
 
 
+LONG_TEXT = 65_536
+"""Characters; tokenising them takes a few hundredths of a second."""
 STACK = 16 * 1024 * 1024
 """Bytes for each thread: llama.cpp recurses where it splits text into words (`llmrun.llama.windows`), and
 macOS gives threads half a megabyte."""
@@ -52,7 +61,9 @@ def _may_take_long(request: AnyRequest) -> bool:
     """Whether a grammar must be compiled, or text tokenised whose length no context bounds."""
     if isinstance(request, GenerateRequest):
         return request.output_format is not None or bool(request.tools)
-    return True
+    if isinstance(request, TokenizeRequest):
+        return len(request.text) > LONG_TEXT
+    return not isinstance(request, DetokenizeRequest | RenderRequest)
 
 
 class Runner:
