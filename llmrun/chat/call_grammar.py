@@ -17,6 +17,7 @@ from llmrun.chat.syntax import Calls, JsonArguments, Slot
 from llmrun.errors import INVALID_REQUEST, LlmrunError
 from llmrun.types import Tool
 
+MAX_CALLS = 16  # of one turn under a grammar: a weak model would go on to the length limit
 _ID = "/[a-zA-Z0-9]{9}/"
 _INDEX = "/[0-9]{1,3}/"
 
@@ -119,7 +120,8 @@ class CallGrammar:
             later.append(self._call(tool, inside, rules, "", ""))
         start = rules.add(" | ".join(first))
         if several and self.calls.several:
-            start += f" ({rules.literal(self.calls.separator)} {rules.add(' | '.join(later))})*"
+            another = f"({rules.literal(self.calls.separator)} {rules.add(' | '.join(later))})"
+            start += f" {another}{{0,{MAX_CALLS - 1}}}"
         return f"{start} {rules.literal(self._ended(self.calls.close))}"
 
     def _arguments(self, index: int, tool: Tool, rules: Rules) -> str:

@@ -131,10 +131,8 @@ def _differing(probe: _Probe) -> Iterator[tuple[Way, Way]]:
 def _answers_to(probe: _Probe, no: str, yes: str) -> bool:
     """Whether the two words change more of the prompt than that they stand in it."""
     prompts = [probe.prompt(Way({}, word)) for word in (no, yes)]
-    if None in prompts:
-        return False
-    first, second = (str(prompt).replace(word, "") for prompt, word in zip(prompts, (no, yes), strict=True))
-    return first != second
+    first, second = (prompt and prompt.replace(no, "").replace(yes, "") for prompt in prompts)
+    return None not in prompts and first != second
 
 
 def _effort_names(probe: _Probe) -> list[str]:

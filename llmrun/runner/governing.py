@@ -1,7 +1,7 @@
 """What governs the answers to a request: its format, its tools and its reasoning, as the engine takes them.
 
 tool_choice   reasoning, where the template has it, comes first and is free; then
-required      a call, by the tool's schema from its first token
+required      a call, by the tool's schema from its first token; of a named tool, just one
 none          text in which no call can begin
 auto          text in which a call may begin; from its marker on it is kept to the tools' schemas. With an
               output format the answer is a call or keeps to the format
@@ -77,9 +77,8 @@ class Governing:
     def _answers(self) -> tuple[Constraint, ...]:
         request = self.request
         if self._choice == "required":
-            return self._started(
-                self._call_grammar().whole(several=request.tool_choice.parallel, primed=self._primed)
-            )
+            several = request.tool_choice.parallel and request.tool_choice.name is None
+            return self._started(self._call_grammar().whole(several=several, primed=self._primed))
         wanted = request.output_format
         if wanted is None:
             grammar = self._without_calls() if self._choice == "none" else self._bare_strict()
