@@ -80,7 +80,10 @@ def _slots(text: str, shape: _Shape, index: int, start: int = 0) -> list[Span]:
     if span is None:
         return []
     slots: list[Span] = [(*span, Slot.ARGUMENTS)]
-    for word, slot in ((NAMES[index], Slot.NAME), (shape.ids[index], Slot.ID)):
+    words = [(NAMES[index], Slot.NAME)]
+    if NAMES[index] not in shape.ids[index]:
+        words.append((shape.ids[index], Slot.ID))
+    for word, slot in words:
         place = text.find(word, start)
         while place >= 0:
             if not span[0] <= place < span[1]:
@@ -99,7 +102,7 @@ def _read(turn: Turn, syntax: Syntax, shape: _Shape, one: str, slots: list[Span]
         else:
             second = []
     before = _own(turn, syntax, text[: slots[0][0]])
-    syntax, after = _ended(turn, syntax, text[(second or slots)[-1][1] :])
+    syntax, after = _ended(turn, syntax, text[(second or slots)[-1][1] :], several=bool(second))
     calls = _several(text, slots, second, before, after) if second else _single(text, slots, before, after)
     calls = replace(
         calls,
@@ -117,8 +120,7 @@ def _read(turn: Turn, syntax: Syntax, shape: _Shape, one: str, slots: list[Span]
 
 def _single(text: str, slots: list[Span], before: str, after: str) -> Calls:
     """Calls of which a turn holds one."""
-    tail = after[: after.rindex("}") + 1] if "}" in after else after
-    return Calls(call=_joined([before, *_inner(text, slots, []), tail]), several=False)
+    return Calls(call=_joined([before, *_inner(text, slots, []), after]), several=False)
 
 
 def _own(turn: Turn, syntax: Syntax, before: str) -> str:
@@ -134,13 +136,13 @@ def _own(turn: Turn, syntax: Syntax, before: str) -> str:
     return own.removeprefix(syntax.content.open)
 
 
-def _ended(turn: Turn, syntax: Syntax, after: str) -> tuple[Syntax, str]:
+def _ended(turn: Turn, syntax: Syntax, after: str, *, several: bool) -> tuple[Syntax, str]:
     """The syntax with what closes content and ends the turn, and what of the text behind the last call closes
-    calls."""
+    calls. Where a turn of one call ends in its own way, an object's end is taken for the call's."""
     plain, after = turn.plain.partition(CONTENT)[2].rstrip(), after.rstrip()
     end = common_end(plain, after)
     if not end.strip():
-        return syntax, after
+        return syntax, after if several or "}" not in after else after[: after.rindex("}") + 1]
     after, close = after.removesuffix(end), plain.removesuffix(end)
     if not close.strip():
         end, close = close + end, ""
