@@ -51,7 +51,6 @@ def _object_text(text: str) -> str:
         value = None
     if not isinstance(value, dict):
         raise wrong("should be the JSON text of an object")
-    plain_json(value)
     return text
 
 

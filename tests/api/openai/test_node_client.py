@@ -32,6 +32,11 @@ const last = (await stream.finalChatCompletion()).choices[0]
 seen.same = last.message.tool_calls[0].function.arguments === whole.message.tool_calls[0].function.arguments
 const response = await client.responses.create({ model, input: 'Hi' })
 seen.response = response.output_text
+const events = client.responses.stream({ model, input: 'Hi', previous_response_id: response.id })
+seen.numbered = true
+let number = 0
+for await (const event of events) { seen.numbered &&= event.sequence_number === number++ }
+seen.final = (await events.finalResponse()).output.map((item) => item.type)
 seen.models = (await client.models.list()).data.map((card) => card.id)
 await client.chat.completions.create({ ...asked, model: 'nobody' }).catch((error) => {
   seen.unknown = [error.constructor.name, error.status, error.code]
@@ -59,6 +64,8 @@ def test_node_client_reads_streams_and_raises() -> None:
         "streamed": "I look.",
         "same": True,
         "response": "I look.",
+        "numbered": True,
+        "final": ["reasoning", "message", "function_call", "function_call"],
         "models": [MODEL],
         "unknown": ["NotFoundError", 404, "model_not_found"],
         "wrong": ["BadRequestError", "temperature"],
