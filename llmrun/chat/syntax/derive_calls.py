@@ -161,12 +161,18 @@ def _several(text: str, first: list[Span], second: list[Span], before: str, afte
     rest = between[: len(between) - len(opening)]
     close = common_start(rest, after)
     call = _joined([*_counted(pairs), *_inner(text, first, second), close])
+    gaps = zip(itertools.pairwise(first), itertools.pairwise(second), strict=True)
+    inner = [
+        pair
+        for (one, then), (other, next_) in gaps
+        for pair in counted_end(text[one[1] : then[0]], text[other[1] : next_[0]])
+    ]
     return Calls(
         open=before.removesuffix(_text(pairs)),
         call=call,
         separator=rest.removeprefix(close),
         close=after.removeprefix(close),
-        first_index=next((int(one) for one, two in pairs if one != two), 0),
+        first_index=next((int(one) for one, two in [*pairs, *inner] if one != two), 0),
     )
 
 

@@ -139,6 +139,19 @@ FAMILIES = {
         open="'<|calls_begin|>'",
         close="'<|calls_end|>'",
     ),
+    "kimi tags": _template(
+        _tagged(
+            "'<|open|>call tool=\"' + name + '\" index=\"' + loop.index | string + '\"<|sep|>'",
+            "'<|open|>argument key=\"'",
+            "'\" type=\"' + ('string' if value is string else 'other') + '\"<|sep|>'",
+            _JSON_OR_TEXT,
+            "'<|close|>argument<|sep|>'",
+            "'<|close|>call<|sep|>'",
+        ),
+        open="'<|open|>tools<|sep|>'",
+        close="'<|close|>tools<|sep|>'",
+        think=("<|open|>think<|sep|>", "<|close|>think<|sep|>"),
+    ),
     "apertus": _template(
         """{{- '{"' + name + '": ' + arguments | tojson + '}' }}""",
         open="'<|tools_prefix|>['",
