@@ -14,7 +14,7 @@ def between(before: str, grammar: str, control: Mapping[str, int]) -> str:
         return grammar
     rules = Rules(control)
     start = rules.grammar(f"{rules.literal(before)} @answer")
-    return json.dumps({"grammars": [{"lark_grammar": start}, {"name": "answer", **_only(grammar)}]})
+    return json.dumps({"grammars": [{"lark_grammar": start}, {**_only(grammar), "name": "answer"}]})
 
 
 def text_without(texts: Sequence[str]) -> str:

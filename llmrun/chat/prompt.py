@@ -59,6 +59,11 @@ class Prompter:
                 self._control = ControlTokens(vocab, compiled.literals)
                 self._renderer = Renderer(compiled, self._control, _edges(vocab))
 
+    def learn(self) -> None:
+        """Find out now what answers to conversations look like, so that no request waits for it."""
+        if self._renderer is not None:
+            _ = self._renderer.syntax
+
     def prompt(self, request: GenerateRequest) -> Prompt:
         """The request's prompt. LlmrunError NO_TEMPLATE, TEMPLATE or INVALID_REQUEST (with the field) where
         there is none, and CONTEXT_LENGTH where it has far more tokens than the context holds."""

@@ -114,6 +114,7 @@ class Runner:
             self._writer.put(LoadFailed(error.info()))
             self._writer.close()
             os._exit(1)
+        self._desk.learn()
         self._prepare(self._requests)
 
     def _prepare(self, requests: _Requests) -> None:

@@ -74,6 +74,11 @@ class Desk:
         self._prompting = threading.Lock()
         self._prompters: dict[str, Prompter] = {}
 
+    def learn(self) -> None:
+        """Do ahead of requests what the first conversation would wait for."""
+        with self._prompting:
+            self._loaded.prompter.learn()
+
     def expect(self, request_id: str) -> None:
         """A request arrived and will be prepared."""
         with self._lock:
