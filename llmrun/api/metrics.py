@@ -61,6 +61,8 @@ _OF_RUNNER: tuple[tuple[str, str], ...] = (
     ("kv_total", "Cells of the KV cache"),
     ("kv_used", "Cells held by running sequences"),
     ("kv_retained", "Cells kept for later prompts"),
+    ("drafted", "Tokens guessed ahead and computed since the model was loaded"),
+    ("accepted", "Of these, tokens that became part of an answer"),
     ("steps", "Engine steps since the model was loaded"),
     ("preemptions", "Sequences put aside for want of cells since the model was loaded"),
     ("decode_tps", "Tokens per second of late, all sequences together"),

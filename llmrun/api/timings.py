@@ -13,7 +13,8 @@ def llama_timings(usage: Usage, timings: Timings) -> Json:
 
 
 def speeds(usage: Usage, prompt_ms: float, predicted_ms: float) -> Json:
-    """llama-server's share of `timings`. A prompt token that was cached took no time, so it counts apart."""
+    """llama-server's share of `timings`. A prompt token that was cached took no time, so it counts apart.
+    Drafts are counted where there were any, as there."""
     computed = usage.prompt - usage.cached
     return {
         "cache_n": usage.cached,
@@ -25,6 +26,7 @@ def speeds(usage: Usage, prompt_ms: float, predicted_ms: float) -> Json:
         "predicted_ms": predicted_ms,
         "predicted_per_token_ms": _each(predicted_ms, usage.completion),
         "predicted_per_second": _each(usage.completion * 1e3, predicted_ms),
+        **({"draft_n": usage.drafted, "draft_n_accepted": usage.accepted} if usage.drafted else {}),
     }
 
 

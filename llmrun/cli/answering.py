@@ -69,7 +69,8 @@ def figures(answer: Answer) -> list[str]:
     lines = []
     if usage := answer.usage:
         lines.append(f"prompt   {usage.prompt} tokens, {usage.cached} of them cached")
-        lines.append(f"answer   {usage.completion} tokens")
+        guessed = f", {usage.accepted} of {usage.drafted} guesses right" if usage.drafted else ""
+        lines.append(f"answer   {usage.completion} tokens{guessed}")
     if timings := answer.timings:
         lines.append(f"queue    {timings.queue_ms:.0f} ms")
         lines.append(f"prefill  {timings.prefill_ms:.0f} ms{_rate(answer)}")

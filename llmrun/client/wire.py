@@ -32,17 +32,26 @@ class PromptDetails(msgspec.Struct, frozen=True):
     cached_tokens: int | None = None
 
 
+class CompletionDetails(msgspec.Struct, frozen=True):
+    accepted_prediction_tokens: int | None = None
+    rejected_prediction_tokens: int | None = None
+
+
 class WireUsage(msgspec.Struct, frozen=True):
     prompt_tokens: int
     completion_tokens: int = 0
     prompt_tokens_details: PromptDetails | None = None
+    completion_tokens_details: CompletionDetails | None = None
 
     def usage(self) -> Usage:
-        details = self.prompt_tokens_details
+        details, made = self.prompt_tokens_details, self.completion_tokens_details or CompletionDetails()
+        accepted = made.accepted_prediction_tokens or 0
         return Usage(
             prompt=self.prompt_tokens,
             completion=self.completion_tokens,
             cached=(details.cached_tokens or 0) if details else 0,
+            drafted=accepted + (made.rejected_prediction_tokens or 0),
+            accepted=accepted,
         )
 
 

@@ -31,7 +31,7 @@ class Weigher:
             return expected_memory(model.size)
         free = self._available()
         machine = Machine(available=free, total=free, features=cpu_features())
-        ctx = load.ctx or automatic_context(sizes, load.kv_type, model.ctx_train, free)
+        ctx = load.ctx or automatic_context(sizes, load.kv_type, model.ctx_train, free, company.draft)
         return plan(sizes, machine, ctx, load.kv_type, company).held
 
     def _sizes(self, model: StoredModel, version: str) -> tuple[Anatomy, Company]:

@@ -26,7 +26,8 @@ class Vocab:
         self.fim = self._fim()
         self.fim_repo = self._id(lib.llama_vocab_fim_rep)
         self.fim_file = self._id(lib.llama_vocab_fim_sep)
-        self._splits = lib.llama_vocab_type(self._vocab) == lib.LLAMA_VOCAB_TYPE_BPE
+        self.kind = int(lib.llama_vocab_type(self._vocab))
+        self._splits = self.kind == lib.LLAMA_VOCAB_TYPE_BPE
         self._pieces: dict[int, bytes] = {}
 
     @property

@@ -98,7 +98,8 @@ class Events(msgspec.Struct, frozen=True, tag="events"):
 class Stats(msgspec.Struct, frozen=True, kw_only=True, tag="stats"):
     """Sent after a change, at most a few times a second. Counters grow for the runner's life.
 
-    kv_used counts cells held by running sequences, kv_retained those kept for later prompts.
+    kv_used counts cells held by running sequences, kv_retained those kept for later prompts. `drafted`
+    and `accepted` as in Usage.
     """
 
     running: int = 0
@@ -109,6 +110,8 @@ class Stats(msgspec.Struct, frozen=True, kw_only=True, tag="stats"):
     prompt_tokens: int = 0
     cached_tokens: int = 0
     completion_tokens: int = 0
+    drafted: int = 0
+    accepted: int = 0
     steps: int = 0
     preemptions: int = 0
     decode_tps: float = 0.0

@@ -14,7 +14,6 @@ import psutil
 from llmrun.chat.pair import PairEncoder
 from llmrun.chat.prompt import Prompter
 from llmrun.engine import Embedder, Engine, Grammars
-from llmrun.engine.drafting import Ngrams
 from llmrun.engine.engine import Emit
 from llmrun.errors import MODEL_LOAD, LlmrunError
 from llmrun.llama import (
@@ -28,6 +27,7 @@ from llmrun.llama import (
     guide_tokenizer,
 )
 from llmrun.llama.embedding import SHARED_ROWS, SLOTS
+from llmrun.runner.drafting import drafters, load_small
 from llmrun.runner.embedding import open_embedding, warm_up_embedder
 from llmrun.runner.frames import Load, ModelInfo
 from llmrun.runner.kv_cache import saved_prefixes
@@ -126,9 +126,11 @@ def _prepare(spec: Load, path: Path, model: Model, emit: Emit) -> Loaded:
 
 def _engine(spec: Load, model: Model, shape: Anatomy, adapters: list[Adapter], emit: Emit) -> Engine:
     """The engine of a model that writes, over a context that has computed one token."""
+    small = load_small(spec, model)
     chosen = sizes(
         spec,
         shape,
+        draft=small.shape if small else None,
         ctx_train=model.ctx_train,
         trimmable=model.trimmable,
         memory=psutil.virtual_memory().available,
@@ -155,7 +157,7 @@ def _engine(spec: Load, model: Model, shape: Anatomy, adapters: list[Adapter], e
         emit=emit,
         clock=time.monotonic,
         saved=saved_prefixes(spec, trimmable=model.trimmable),
-        drafters=(Ngrams(context.ctx),) if spec.drafting != "off" else (),
+        drafters=drafters(spec, context, small, chosen),
     )
 
 

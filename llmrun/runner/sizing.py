@@ -34,15 +34,20 @@ def sizes(
     memory: int,
     gpu_memory: int,
     cores: int,
+    draft: Anatomy | None = None,
 ) -> Sizes:
     """The sizes in force; those of `spec` win. `memory`, `gpu_memory`: bytes free now; `cores`: that may
-    compute.
+    compute; `draft`: a model beside it, whose context is as large.
 
     An automatic context is the model's own, as far as half of the memory beside the weights holds its KV.
     One that was asked for is refused with NO_MEMORY where its KV cannot fit: llama.cpp would try.
     """
     free = memory + gpu_memory
-    if spec.ctx is not None and (needed := model.kv_bytes(spec.ctx, spec.kv_type)) > free:
+    models = [model] if draft is None else [model, draft]
+    if (
+        spec.ctx is not None
+        and (needed := sum(one.kv_bytes(spec.ctx, spec.kv_type) for one in models)) > free
+    ):
         raise LlmrunError(
             NO_MEMORY,
             f"a context of {spec.ctx} tokens needs {needed / 1e9:.1f} GB for its KV cache,"
@@ -52,7 +57,7 @@ def sizes(
     # A recurrent model keeps a whole state per slot, an attention model only an entry in a table.
     retained = 2 * running + 8 if trimmable else running
     return Sizes(
-        ctx=spec.ctx or automatic_context(model, spec.kv_type, ctx_train, memory),
+        ctx=spec.ctx or automatic_context(model, spec.kv_type, ctx_train, memory, draft),
         parallel=running,
         slots=min(MAX_SEQUENCES, running + retained),
         threads=spec.threads or cores,

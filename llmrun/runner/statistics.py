@@ -41,6 +41,8 @@ class Statistics:
             prompt_tokens=counters.prompt_tokens + made.prompt_tokens,
             cached_tokens=counters.cached_tokens,
             completion_tokens=completion,
+            drafted=counters.drafted,
+            accepted=counters.accepted,
             steps=counters.steps + made.steps,
             preemptions=scheduler.preemptions,
             decode_tps=speed,

@@ -161,11 +161,14 @@ def largest_context(
     return low * CELLS
 
 
-def automatic_context(model: Anatomy, kv_type: str, most: int, memory: int) -> int:
+def automatic_context(
+    model: Anatomy, kv_type: str, most: int, memory: int, draft: Anatomy | None = None
+) -> int:
     """The tokens of context where nobody names them: up to `most`, as far as the KV cache takes no more than
-    its share of `memory`, the bytes that are free."""
-    room = int(KV_SHARE * max(0, memory - model.weights))
-    per_cell = model.kv_bytes(CELLS, kv_type) // CELLS
+    its share of `memory`, the bytes that are free. `draft`: a model beside it, whose context is as large."""
+    models = [model] if draft is None else [model, draft]
+    room = int(KV_SHARE * max(0, memory - sum(one.weights for one in models)))
+    per_cell = sum(one.kv_bytes(CELLS, kv_type) for one in models) // CELLS
     return max(CELLS, min(most, room // per_cell if per_cell else most))
 
 

@@ -25,6 +25,12 @@ def test_timings_have_llama_servers_counts_and_speeds_and_ours() -> None:
     }
 
 
+def test_timings_count_drafts_where_there_were_any() -> None:
+    none = Timings(queue_ms=0.0, prefill_ms=0.0, decode_ms=0.0, ttft_ms=0.0, itl_ms=0.0)
+    timings = llama_timings(Usage(prompt=6, completion=3, drafted=5, accepted=2), none)
+    assert (timings["draft_n"], timings["draft_n_accepted"]) == (5, 2)
+
+
 def test_timings_of_nothing_are_nothing() -> None:
     none = Timings(queue_ms=0.0, prefill_ms=0.0, decode_ms=0.0, ttft_ms=0.0, itl_ms=0.0)
     assert not any(llama_timings(Usage(prompt=0, completion=0), none).values())

@@ -184,6 +184,8 @@ def finish(request: GenerateRequest, tokens: int) -> None:
             prompt_tokens=7,
             cached_tokens=2,
             completion_tokens=tokens,
+            drafted=0,
+            accepted=0,
             steps=tokens,
             preemptions=0,
             decode_tps=10.0,

@@ -39,6 +39,21 @@ def test_sizes_automatic_context_is_capped_by_memory() -> None:
     assert _sizes(ctx_train=512).ctx == 512
 
 
+def test_sizes_automatic_context_counts_a_draft_beside_the_model() -> None:
+    spec = Load(name="m", path="/m.gguf", draft="/d.gguf")
+    with_draft = sizes(
+        spec,
+        _model(),
+        draft=_model(weights=1_000_000, layers=2),
+        ctx_train=8192,
+        trimmable=True,
+        memory=10_000_000,
+        gpu_memory=0,
+        cores=4,
+    )
+    assert with_draft.ctx == 2500  # half of 7 MB, at 1,000 and 400 bytes a token
+
+
 def test_sizes_without_memory_left_still_offers_the_least() -> None:
     assert _sizes(_model(weights=20_000_000)).ctx == CELLS
 

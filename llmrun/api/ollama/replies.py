@@ -93,7 +93,12 @@ def metrics(event: Finished) -> Json:
         "prompt_eval_duration": round(timings.prefill_ms * _NS),
         "eval_count": event.usage.completion,
         "eval_duration": max(round(timings.decode_ms * _NS), 1),
-        "timings": {**msgspec.to_builtins(timings), "cached_tokens": event.usage.cached},
+        "timings": {
+            **msgspec.to_builtins(timings),
+            "cached_tokens": event.usage.cached,
+            "drafted_tokens": event.usage.drafted,
+            "accepted_tokens": event.usage.accepted,
+        },
     }
 
 

@@ -62,7 +62,11 @@ class Tally:
             "completion_tokens": total.completion,
             "total_tokens": total.prompt + total.completion,
             "prompt_tokens_details": {"cached_tokens": total.cached},
-            "completion_tokens_details": {"reasoning_tokens": total.reasoning},
+            "completion_tokens_details": {
+                "reasoning_tokens": total.reasoning,
+                "accepted_prediction_tokens": total.accepted,
+                "rejected_prediction_tokens": total.drafted - total.accepted,
+            },
         }
 
     def timings(self) -> Json:

@@ -31,7 +31,7 @@ class Drafting:
         count = sum(row.length for row in rows)
         if not self._drafters or not answering or count >= self._cost.most:
             return
-        guesses = self._guesses(answering)
+        guesses = self._guesses(answering, self._cost.seconds(count))
         chances = [
             guess.chances[: _useful(sequence)] for guess, sequence in zip(guesses, answering, strict=True)
         ]
@@ -49,13 +49,13 @@ class Drafting:
         for drafter in self._drafters:
             drafter.forget(sequence)
 
-    def _guesses(self, answering: list[Sequence]) -> list[Guess]:
+    def _guesses(self, answering: list[Sequence], seconds: float) -> list[Guess]:
         first, *others = self._drafters
-        guesses = first.guesses(answering, LONGEST)
+        guesses = first.guesses(answering, LONGEST, seconds)
         for drafter in others:
             unsure = [i for i, guess in enumerate(guesses) if not guess.chances or guess.chances[0] < _SURE]
             if unsure:
-                better = drafter.guesses([answering[i] for i in unsure], LONGEST)
+                better = drafter.guesses([answering[i] for i in unsure], LONGEST, seconds)
                 for i, guess in zip(unsure, better, strict=True):
                     if guess.tokens:
                         guesses[i] = guess

@@ -21,9 +21,9 @@ NO_GUESS = Guess([], [])
 class Drafter(Protocol):
     """Guesses how answers go on. Used by the engine's thread."""
 
-    def guesses(self, sequences: Many[Sequence], most: int) -> list[Guess]:
+    def guesses(self, sequences: Many[Sequence], most: int, seconds: float, /) -> list[Guess]:
         """For each sequence at most `most` tokens; none where it knows nothing. Sequences may have grown
-        by any tokens since they were last seen."""
+        by any tokens since they were last seen. `seconds`: what a step without guesses takes; 0: unknown."""
 
     def forget(self, sequence: Sequence) -> None:
         """The sequence has ended; one that was never seen is ignored."""

@@ -34,7 +34,7 @@ METRICS = {
     "prompt_eval_duration": 20_000_000,
     "eval_count": 2,
     "eval_duration": 30_000_000,
-    "timings": {**msgspec.to_builtins(TIMES), "cached_tokens": 2},
+    "timings": {**msgspec.to_builtins(TIMES), "cached_tokens": 2, "drafted_tokens": 5, "accepted_tokens": 3},
 }
 CALLS = [
     {
@@ -48,7 +48,8 @@ CALLS = [
 def hello(reason: str = "stop") -> list[Event]:
     *events, last = answer("Hello", " wörld", reason=reason)
     assert isinstance(last, Finished)
-    return [*events, Finished(last.usage, TIMES)]
+    usage = msgspec.structs.replace(last.usage, drafted=5, accepted=3)
+    return [*events, Finished(usage, TIMES)]
 
 
 def whole(events: list[Event], place: Place = generated, logprobs: bool = False) -> dict[str, Any]:

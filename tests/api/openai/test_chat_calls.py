@@ -64,7 +64,11 @@ def test_reply_with_reasoning_and_calls_golden() -> None:
             "completion_tokens": 20,
             "total_tokens": 25,
             "prompt_tokens_details": {"cached_tokens": 2},
-            "completion_tokens_details": {"reasoning_tokens": 3},
+            "completion_tokens_details": {
+                "reasoning_tokens": 3,
+                "accepted_prediction_tokens": 0,
+                "rejected_prediction_tokens": 0,
+            },
         },
         "timings": TIMES,
     }

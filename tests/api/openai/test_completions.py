@@ -105,7 +105,11 @@ def test_reply_one_prompt_golden() -> None:
             "completion_tokens": 2,
             "total_tokens": 7,
             "prompt_tokens_details": {"cached_tokens": 2},
-            "completion_tokens_details": {"reasoning_tokens": 0},
+            "completion_tokens_details": {
+                "reasoning_tokens": 0,
+                "accepted_prediction_tokens": 0,
+                "rejected_prediction_tokens": 0,
+            },
         },
         "timings": llama_timings(Usage(prompt=5, completion=2, cached=2), TIMINGS),
     }
@@ -143,7 +147,11 @@ def test_reply_several_prompts_choices_are_numbered_prompt_by_prompt() -> None:
         "completion_tokens": 4,
         "total_tokens": 9,
         "prompt_tokens_details": {"cached_tokens": 1},
-        "completion_tokens_details": {"reasoning_tokens": 0},
+        "completion_tokens_details": {
+            "reasoning_tokens": 0,
+            "accepted_prediction_tokens": 0,
+            "rejected_prediction_tokens": 0,
+        },
     }
     longest = msgspec.structs.replace(TIMINGS, queue_ms=9.0)
     assert reply["timings"] == llama_timings(Usage(prompt=5, completion=4, cached=1), longest)

@@ -123,7 +123,14 @@ def test_json_is_one_object_with_usage_and_timings(served: Shell) -> None:
     assert done.out.count("\n") == 1
     result = json.loads(done.out)
     assert (result["model"], result["text"], result["finish_reason"]) == (MODEL, "Hello wörld", "stop")
-    assert result["usage"] == {"prompt": 5, "completion": 2, "cached": 2, "reasoning": 0}
+    assert result["usage"] == {
+        "prompt": 5,
+        "completion": 2,
+        "cached": 2,
+        "reasoning": 0,
+        "drafted": 0,
+        "accepted": 0,
+    }
     assert result["timings"]["ttft_ms"] == 21.0
 
 

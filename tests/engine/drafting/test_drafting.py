@@ -36,7 +36,7 @@ class Oracle:
         self._known = [list(stopped.tokens) for stopped in known]
         self._rng = random.Random(1)
 
-    def guesses(self, sequences: Many[Sequence], most: int) -> list[Guess]:
+    def guesses(self, sequences: Many[Sequence], most: int, _seconds: float) -> list[Guess]:
         return [self._guess(sequence, min(most, self._rng.randrange(6))) for sequence in sequences]
 
     def _guess(self, sequence: Sequence, count: int) -> Guess:

@@ -105,7 +105,7 @@ def test_ngrams_catch_up_with_a_sequence_however_far_it_grew(max_tokens: int | N
     for grown in ([10, 11, 12], [13], [14, 15, 16, 17]):
         for token in grown:
             sequence.append(token)
-        (guess,) = ngrams.guesses([sequence], 3)
+        (guess,) = ngrams.guesses([sequence], 3, 0.0)
         assert guess.tokens == [grown[-1] + 1, grown[-1] + 2, grown[-1] + 3]
     ngrams.forget(sequence)
     ngrams.forget(sequence)
