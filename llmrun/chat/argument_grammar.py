@@ -62,11 +62,11 @@ class _Writer:
         schema = self._resolved(schema if isinstance(schema, dict) else {}, pointer)
         literal = self._rules.literal
         if isinstance(self._form, TaggedArguments):
-            kind = self._kind(schema) or "string"
+            kind = self._kind(schema, pointer) or "string"
             head = literal(f"{self._form.open}{name}{dict(self._form.between)[kind]}")
             return f"{head} {self._tagged(kind, schema, dict(self._form.close)[kind], pointer)}"
         if isinstance(self._form, PythonArguments):
-            return f"{literal(name + '=')} {self._words(schema)}"
+            return f"{literal(name + '=')} {self._words(schema, pointer)}"
         if isinstance(self._form, NestedArguments):
             return self._nested(name, schema, pointer, depth)
         return f"{literal(name + ':')} {self.bare(schema, pointer, depth + 1)}"
@@ -82,7 +82,7 @@ class _Writer:
         if kind == "string":
             return self._text(schema, close, pointer)
         words = self._form.python if isinstance(self._form, TaggedArguments) else False
-        value = self._words(schema) if words else self._json(schema)
+        value = self._words(schema, pointer) if words else self._json(schema)
         return f"{value} {self._rules.literal(close)}"
 
     def _text(self, schema: Schema, close: str, pointer: str) -> str:
@@ -97,9 +97,9 @@ class _Writer:
         least, most = schema.get("minLength", 0), schema.get("maxLength", "")
         return self._rules.until(close, f"(?s:.{{{least},{most}}})" if least or most != "" else "(?s:.*)")
 
-    def _words(self, schema: Schema) -> str:
+    def _words(self, schema: Schema, pointer: str) -> str:
         """A value in Python's words where they are not JSON's."""
-        kind = self._kind(schema)
+        kind = self._kind(schema, pointer)
         if kind == "boolean" and not {"enum", "const"} & schema.keys():
             return '("True" | "False")'
         return '"None"' if kind == "null" else self._json(schema)
@@ -111,7 +111,7 @@ class _Writer:
     def _nested(self, name: str, schema: Schema, pointer: str, depth: int) -> str:
         """A value between tags named after its key."""
         assert isinstance(self._form, NestedArguments)
-        prefix, kind = self._form.prefix, self._kind(schema) or "string"
+        prefix, kind = self._form.prefix, self._kind(schema, pointer) or "string"
         head, close = self._rules.literal(f"{prefix}<{name}>"), f"{prefix}</{name}>"
         self._deep(depth, pointer)
         if kind == "string":
@@ -127,7 +127,7 @@ class _Writer:
     def bare(self, schema: Schema, pointer: str, depth: int) -> str:
         """JSON with bare keys and marked strings."""
         assert isinstance(self._form, BareKeyArguments)
-        kind = self._kind(schema) or "string"
+        kind = self._kind(schema, pointer) or "string"
         self._deep(depth, pointer)
         if kind == "object":
             return f'"{{" {self.members(schema, pointer, depth + 1)} "}}"'
@@ -147,7 +147,7 @@ class _Writer:
 
     # --- what a form has a place for
 
-    def _kind(self, schema: Schema) -> JsonType | None:
+    def _kind(self, schema: Schema, pointer: str) -> JsonType | None:
         """The one type of a value; None: it may be of several, or of any."""
         named = schema.get("type")
         values = schema.get("enum") or ([schema["const"]] if "const" in schema else [])
@@ -157,7 +157,7 @@ class _Writer:
             return "string"
         if self._exact:
             raise SchemaFault(
-                "names no single type, which this model's way to write arguments needs", "#", "type"
+                "names no single type, which this model's way to write arguments needs", pointer, "type"
             )
         return None
 

@@ -115,7 +115,7 @@ class CallGrammar:
             try:
                 inside = rules.add(self._arguments(index, tool, rules))
             except SchemaFault as fault:
-                raise (refused(index, tool, fault) if self._strict(tool) else _Open) from None
+                raise (_refused(index, tool, fault) if self._strict(tool) else _Open) from None
             first.append(self._call(tool, inside, rules, written, str(self.calls.first_index)))
             later.append(self._call(tool, inside, rules, "", ""))
         start = rules.add(" | ".join(first))
@@ -169,11 +169,11 @@ class CallGrammar:
         if not isinstance(found, SchemaFault):
             return found
         if self._strict(tool):
-            raise refused(index, tool, found)
+            raise _refused(index, tool, found)
         return {"type": "object"}
 
 
-def refused(index: int, tool: Tool, fault: SchemaFault) -> LlmrunError:
+def _refused(index: int, tool: Tool, fault: SchemaFault) -> LlmrunError:
     """The error for a tool whose calls cannot be kept to its schema."""
     subject = f"{fault.keyword!r} at {fault.pointer}" if fault.keyword else f"at {fault.pointer}"
     return LlmrunError(

@@ -13,11 +13,22 @@ import jsonschema
 import pytest
 
 from llmrun.chat.call_grammar import CallGrammar
-from llmrun.chat.syntax import FALLBACK, CallPiece, Calls, ContentPiece, OutputParser, Syntax
+from llmrun.chat.syntax import (
+    FALLBACK,
+    JSON_TYPES,
+    CallPiece,
+    Calls,
+    ContentPiece,
+    OutputParser,
+    Slot,
+    Syntax,
+    TaggedArguments,
+)
 from llmrun.chat.syntax.derive import derive
 from llmrun.chat.syntax.pieces import ArgumentsPiece
 from llmrun.chat.template import ChatTemplate
 from llmrun.engine import Grammars
+from llmrun.errors import LlmrunError
 from llmrun.llama import Model, guide_tokenizer
 from llmrun.types import Tool
 from tests.support.models import tiny_model
@@ -140,3 +151,33 @@ def test_what_the_prompt_holds_already_is_not_written_again(model: Model, gramma
     text = said(model, grammars, calls_of(FALLBACK.calls).whole(several=False, primed=primed), 0)
     assert text.startswith('{"name": "')
     assert assert_valid_calls(FALLBACK, primed + text) == 1
+
+
+TAGGED = Calls(
+    call=("<call ", Slot.NAME, ">", Slot.ARGUMENTS, "</call>"),
+    arguments=TaggedArguments(
+        open="<p ",
+        between=tuple((kind, ">") for kind in JSON_TYPES),
+        close=tuple((kind, "</p>") for kind in JSON_TYPES),
+    ),
+)
+
+
+@pytest.mark.parametrize(
+    ("schema", "keyword"),
+    [({"type": "string", "pattern": "a+"}, "pattern"), ({"type": ["string", "integer"]}, "type")],
+)
+def test_what_a_form_has_no_place_for_is_refused_by_place_or_left_open(
+    schema: dict[str, Any], keyword: str
+) -> None:
+    tool = Tool(name="f", parameters={"type": "object", "properties": {"a": schema}})
+    with pytest.raises(LlmrunError) as caught:
+        calls_of(TAGGED, (tool,)).whole(several=False)
+    assert caught.value.field == "tools.0"
+    assert caught.value.details == {"pointer": "#/properties/a", "keyword": keyword}
+    assert calls_of(TAGGED, (tool,), exact=False).behind(several=False)["<call"] is not None
+
+
+def test_loose_tool_of_any_arguments_has_no_grammar_in_a_form_of_tags() -> None:
+    loose = Tool(name="f", parameters={"type": "object"})
+    assert calls_of(TAGGED, (loose,), exact=False).behind(several=False) == {"<call": None}
