@@ -72,7 +72,12 @@ _VALUES = st.recursive(
     max_leaves=6,
 )
 _CALLS = st.tuples(_NAMES, st.dictionaries(_KEYS, _VALUES, max_size=4))
-_TURNS = st.builds(Turn, _TEXT.map(str.strip), _TEXT.map(str.strip), st.lists(_CALLS, max_size=3).map(tuple))
+_TURNS = st.builds(
+    Turn,
+    _TEXT.map(str.strip),
+    _TEXT.map(str.strip),
+    st.lists(_CALLS, max_size=3, unique_by=lambda call: call[0]).map(tuple),
+)
 
 
 @functools.cache
