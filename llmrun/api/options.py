@@ -10,7 +10,7 @@ from pydantic import BeforeValidator, Field
 
 from llmrun.api.schema import Body
 from llmrun.errors import INVALID_REQUEST, LlmrunError
-from llmrun.types import Options, SamplerName
+from llmrun.types import Options, Overflow, SamplerName
 from llmrun.types.option_text import sampler_names
 
 _TYPES = {field.name: field.type for field in msgspec.structs.fields(Options)}
@@ -27,6 +27,12 @@ def within(name: str, description: str) -> Any:
 
 def _samplers(value: object) -> object:
     return sampler_names(value) if isinstance(value, str | list) else value
+
+
+OVERFLOW = (
+    "llmrun's; what becomes of a prompt that is too long: `error` (the default), `shift` leaves out the "
+    "oldest turns and lets a full answer go on likewise, `truncate_middle` leaves out the middle"
+)
 
 
 class LlamaSampling(Body):
@@ -80,6 +86,7 @@ class LlamaSampling(Body):
     min_tokens: Annotated[
         int | None, within("min_tokens", "vLLM's; tokens before the model may end its answer")
     ] = None
+    context_overflow: Annotated[Overflow | None, Field(description=OVERFLOW)] = None
     banned_strings: Annotated[Texts | None, Field(description="texts that never come in the answer")] = None
 
 

@@ -43,7 +43,7 @@ def take(
             piece, over = sequence.lines.take(piece, seconds, last=reason is not None)
             reason = "length" if over else reason
         text += piece
-        if reason is not None:
+        if reason is not None or sequence.full:
             break
     said = sequence.said(text) if text or sequence.pending_logprobs else None
     return Taken(count, row, said, reason)

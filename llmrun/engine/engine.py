@@ -262,6 +262,9 @@ class Engine:
             if taken.text is not None:
                 self._say(job, taken.text)
             reason = taken.reason
+            if reason is None and sequence.full:
+                self.scheduler.shift(sequence)
+                self._drafting.forget(sequence)
         if reason is not None:
             self._say(job, stopped(sequence, reason))
             self._end(job, sequence)

@@ -54,6 +54,7 @@ class Job:
             prompt=len(self.request.prompt),
             completion=sum(s.generated for s in self.sequences),
             cached=self.sequences[0].cached,
+            truncated=self.request.truncated,
             reasoning=sum(s.constraint.thought for s in self.sequences if s.constraint),
             drafted=sum(s.drafted for s in self.sequences),
             accepted=sum(s.accepted for s in self.sequences),

@@ -11,6 +11,16 @@ from llmrun.types import SamplingParams
 Adapters = tuple[float, ...]  # how strongly each of the loaded ones counts
 
 
+@dataclass(frozen=True)
+class Shift:
+    """What becomes of an answer whose tokens, with the prompt's, fill `window`: of those behind the first
+    `keep` the older half is left out, and it goes on. The rest is computed anew at its new places, which is
+    right for every kind of model, where moving KV is not, and costs a prefill of half a window each time."""
+
+    window: int
+    keep: int
+
+
 @dataclass(frozen=True, kw_only=True)
 class EngineRequest:
     """One prompt. Ids are valid for the model, and at least one.
@@ -29,6 +39,8 @@ class EngineRequest:
     adapters    one number for each adapter of the context; sequences share KV where these are equal
     constraints one for each answer, which the request gives away; empty: answers are free
     client      who asks: clients take turns           priority  lower begins sooner
+    shift       None: an answer that fills the context ends
+    truncated   tokens of the prompt that were left out before it came here
     shown       control tokens that are part of an answer's text, and the bytes they stand for
     """
 
@@ -51,3 +63,5 @@ class EngineRequest:
     adapters: Adapters = ()
     client: str = ""
     priority: int = 0
+    shift: Shift | None = None
+    truncated: int = 0

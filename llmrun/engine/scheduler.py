@@ -111,6 +111,21 @@ class Scheduler:
             pass
         return min(self.cells.free, wanted)
 
+    def shift(self, sequence: Sequence) -> None:
+        """Leave out the oldest part of a full answer; what is behind it is computed anew."""
+        kv = sequence.kv
+        assert kv is not None
+        kept = sequence.leave_out()
+        keep = min(kept, kv.length) if self._trimmable else 0
+        gone = kv.cells[keep:].copy()
+        if keep:
+            self._memory.trim(kv.slot, keep)
+        else:
+            self._memory.drop(kv.slot)
+        self.cells.unpin(gone)
+        self.cells.release(gone)
+        kv.length = keep
+
     def refused(self) -> bool:
         """llama.cpp found no place for the rows: free some. False when there is nothing to free."""
         if self.retained:

@@ -49,7 +49,8 @@ class Sequence:
         self.draft: tuple[int, ...] = ()
         self.drafted = self.accepted = 0
         self._tokens = np.array(request.prompt, np.int32)
-        self.length = len(request.prompt)
+        self.length = self._known = len(request.prompt)
+        self.left_out = 0
 
     @property
     def tokens(self) -> Tokens:
@@ -62,7 +63,7 @@ class Sequence:
 
     @property
     def generated(self) -> int:
-        return self.length - self.prompt_length
+        return self.length + self.left_out - self.prompt_length
 
     @property
     def computed(self) -> int:
@@ -76,8 +77,24 @@ class Sequence:
 
     @property
     def decoding(self) -> bool:
-        """Whether only generated tokens are pending: the sampled one and those that a grammar forced."""
-        return self.computed >= self.prompt_length
+        """Whether only new tokens are pending: the sampled one and those that a grammar forced."""
+        return self.computed >= self._known
+
+    @property
+    def full(self) -> bool:
+        """Whether tokens must be left out before the answer can go on."""
+        shift = self.request.shift
+        return shift is not None and self.length >= shift.window
+
+    def leave_out(self) -> int:
+        """Leave out the oldest half of what is behind the tokens to keep; how many those are."""
+        assert self.request.shift is not None
+        keep = min(self.request.shift.keep, self.request.shift.window // 2)
+        count = (self.length - keep + 1) // 2
+        self._tokens[keep : self.length - count] = self._tokens[keep + count : self.length].copy()
+        self.left_out += count
+        self.length = self._known = self.length - count
+        return keep
 
     @property
     def scoring(self) -> bool:
@@ -112,6 +129,6 @@ class Sequence:
         if ended or self.text.stopped is not None:
             return "stop"
         limit = self.request.max_tokens
-        if self.length >= ctx or (limit is not None and self.generated >= limit):
+        if limit is not None and self.generated >= limit:
             return "length"
-        return None
+        return "length" if self.length >= ctx and self.request.shift is None else None

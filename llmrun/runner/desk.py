@@ -28,6 +28,7 @@ from llmrun.runner.governing import Governing
 from llmrun.runner.limiting import Limiter
 from llmrun.runner.loading import Loaded
 from llmrun.runner.lookup import look_up
+from llmrun.runner.overflow import answer_limit, fit
 from llmrun.types import (
     AnyRequest,
     DetokenizeRequest,
@@ -175,10 +176,12 @@ class Desk:
     def _prepared(self, request: GenerateRequest, arrived: float) -> EngineRequest:
         vocab, info, options = self._loaded.model.vocab, self._loaded.info, request.options
         with self._prompting:
-            prepared = self._prompter(request).prompt(request)
-        prompt, turn = prepared.ids, prepared.turn
-        # A model loaded with a larger context serves a request that wants a smaller one, and keeps to that.
-        ctx = info.ctx if options.ctx is None else min(options.ctx, info.ctx)
+            prompter = self._prompter(request)
+            prepared = prompter.prompt(request)
+            # A model loaded with a larger context serves one who wants a smaller one, and keeps to that.
+            ctx = info.ctx if options.ctx is None else min(options.ctx, info.ctx)
+            fitted = fit(request, prepared.ids, ctx, prompter.encode)
+        prompt, turn = fitted.ids, prepared.turn
         room = ctx - len(prompt)
         if room <= 0:
             raise LlmrunError(
@@ -218,7 +221,7 @@ class Desk:
             seed=seed,
             arrived=arrived,
             n=request.n,
-            max_tokens=room if options.max_tokens is None else min(options.max_tokens, room),
+            max_tokens=answer_limit(options.max_tokens, room, fitted.shift),
             stop=governing.stops,
             logprobs=request.logprobs,
             score_from=score_from(request, prompt, vocab),
@@ -231,6 +234,8 @@ class Desk:
             adapters=scales(request.adapters, info.adapters),
             client=request.client,
             priority=request.priority,
+            shift=fitted.shift,
+            truncated=fitted.left_out,
         )
 
 

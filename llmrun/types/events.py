@@ -40,7 +40,8 @@ class PromptToken(msgspec.Struct, frozen=True, array_like=True):
 class Usage(msgspec.Struct, frozen=True, kw_only=True):
     """Tokens of one request over all its answers; `cached` counts prompt tokens not computed again,
     `reasoning` those of the completion that were thought before an answer. `drafted` were guessed ahead and
-    computed, `accepted` of them became part of the completion."""
+    computed, `accepted` of them became part of the completion. `truncated`: prompt tokens that were left out,
+    as the request allowed."""
 
     prompt: int
     completion: int
@@ -48,6 +49,7 @@ class Usage(msgspec.Struct, frozen=True, kw_only=True):
     reasoning: int = 0
     drafted: int = 0
     accepted: int = 0
+    truncated: int = 0
 
 
 class Timings(msgspec.Struct, frozen=True, kw_only=True):

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from llmrun.engine.request import Adapters, EngineRequest
+from llmrun.engine.request import Adapters, EngineRequest, Shift
 from llmrun.engine.rows import Row
 from llmrun.engine.saved_prefixes import SavedPrefixes
 from llmrun.engine.scheduler import Scheduler
@@ -100,6 +100,7 @@ class World:
         n: int = 1,
         adapters: Adapters = (),
         score_from: int | None = None,
+        shift: Shift | None = None,
     ) -> list[Sequence]:
         self.arrivals += 1
         request = EngineRequest(
@@ -112,6 +113,7 @@ class World:
             n=n,
             adapters=adapters,
             score_from=score_from,
+            shift=shift,
         )
         sequences = [Sequence(request, i) for i in range(n)]
         for sequence in sequences:
@@ -147,6 +149,10 @@ class World:
             if sequence.finish_reason(False, self.scheduler.cells.total):
                 self.scheduler.keep(sequence, min(count, accepted))
                 self.scheduler.end(sequence)
+                return
+            if sequence.full:
+                self.scheduler.keep(sequence, min(count, accepted))
+                self.scheduler.shift(sequence)
                 return
         self.scheduler.keep(sequence, accepted)
 
@@ -364,6 +370,19 @@ def test_plan_memory_that_cannot_be_trimmed_takes_only_whole_prefixes() -> None:
     assert (branch.cached, following.cached) == (0, first.length - 1)
 
 
+@pytest.mark.parametrize("trimmable", [True, False])
+def test_shift_leaves_out_the_oldest_and_computes_the_rest_anew(trimmable: bool) -> None:
+    world = World(cells=64, trimmable=trimmable)
+    (answer,) = world.add(list(range(20)), max_tokens=30, shift=Shift(window=32, keep=8))
+    while not answer.left_out:
+        world.step(budget=64)
+    assert answer.tokens.tolist() == [*range(8), *range(1020, 1032)]
+    assert answer.computed == (8 if trimmable else 0)
+    assert [row.length for row in world.step(budget=64)] == [12 if trimmable else 20]
+    world.run()
+    assert (answer.generated, answer.left_out > 12) == (30, True)
+
+
 def evicted(world: World) -> None:
     """Fill the cells with other prompts, one at a time, until nothing else is retained."""
     for start in (500, 600):
@@ -466,11 +485,14 @@ def test_scheduler_under_random_load_loses_nothing_and_always_ends(
             common = data.draw(st.integers(0, 12))
             length = data.draw(st.integers(1, cells - 1 - common))
             own = [data.draw(st.integers(0, 3))] * length
+            window = data.draw(st.none() | st.integers(common + length + 1, cells))
+            keep = data.draw(st.integers(0, cells))
             alive += world.add(
                 prefix[:common] + own,
                 data.draw(st.integers(1, 30)),
                 data.draw(st.integers(1, 3)),
                 data.draw(st.sampled_from([(0.0,), (0.0,), (1.0,), (0.5,)])),
+                shift=Shift(window, keep) if window else None,
             )
         elif action == "step":
             world.step(data.draw(st.integers(1, 32)))

@@ -15,8 +15,9 @@ from llmrun.api.anthropic.output import OutputConfig, OutputFormatBody, Thinking
 from llmrun.api.anthropic.tools import ToolBody, ToolChoiceBody
 from llmrun.api.anthropic.turns import MessageBody, check_results
 from llmrun.api.bounds import INT32, MAX_MESSAGES, MAX_TOOLS, StopList
+from llmrun.api.options import OVERFLOW
 from llmrun.api.schema import Body, Ignored, Refused, wrong
-from llmrun.types import OutputFormat, Thinking
+from llmrun.types import OutputFormat, Overflow, Thinking
 
 HERE = Ignored("there is one machine and one speed")
 
@@ -54,6 +55,7 @@ class Conversation(Body):
         OutputFormatBody | None, Field(description="the older name of `output_config.format`")
     ] = None
     cache_control: Annotated[CacheControl, CACHED] = None
+    context_overflow: Annotated[Overflow | None, Field(description=OVERFLOW)] = None
     context_management: Annotated[
         dict[str, object] | None, Ignored("nothing is taken out; the reply says so in `applied_edits`")
     ] = None

@@ -48,6 +48,7 @@ def usage_of(usage: Usage) -> Json:
         "output_tokens": usage.completion,
         "output_tokens_details": {"thinking_tokens": usage.reasoning},
         "service_tier": "standard",
+        **({"truncated_input_tokens": usage.truncated} if usage.truncated else {}),
     }
 
 

@@ -24,6 +24,7 @@ def to_request(body: Conversation, request_id: str) -> GenerateRequest:
         tool_choice=tool_choice,
         thinking=body.said_of_thinking,
         output_format=body.answer_format(),
+        overflow=body.context_overflow or "error",
     )
     return continuing(request, last=f"messages.{len(body.messages) - 1}")
 

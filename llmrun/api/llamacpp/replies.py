@@ -128,7 +128,7 @@ class _Completion:
             },
             "prompt": question.prompt,
             "has_new_line": answer.has_new_line,
-            "truncated": stopped.reason == "length" and window is not None and total >= window,
+            "truncated": bool(usage.truncated or (stopped.reason == "length" and window and total >= window)),
             "stop_type": _stop_type(stopped),
             "stopping_word": stopped.stop_sequence or "",
             "tokens_cached": usage.cached,

@@ -53,6 +53,7 @@ def _request(
         min_indent=body.n_indent or 0,
         line_seconds=late / 1e3 if late > 0 else None,
         adapters=_adapters(body),
+        overflow=body.context_overflow or "error",
         **prompt,  # type: ignore[arg-type]  # the fields that say what the prompt is
     )
 

@@ -14,10 +14,11 @@ from pydantic import BeforeValidator, Field, PlainValidator, WithJsonSchema, mod
 from llmrun.api.bounds import INT32, MAX_MESSAGES, MAX_TOOLS
 from llmrun.api.ollama.messages import OllamaMessage, OllamaTool
 from llmrun.api.ollama.options import ModelOptions
+from llmrun.api.options import OVERFLOW
 from llmrun.api.schema import Body, Refused, wrong
 from llmrun.config import parse_duration
 from llmrun.store.go_template import Untranslatable, looks_go, to_jinja
-from llmrun.types import Effort, Options, OutputFormat, Thinking
+from llmrun.types import Effort, Options, OutputFormat, Overflow, Thinking
 
 TokenId = Annotated[int, Field(ge=0, le=INT32)]
 
@@ -102,8 +103,18 @@ class Sampling(Body):
         WithJsonSchema({"type": ["boolean", "string", "null"]}),
         Field(description="reasoning on, off, or on and how much (`low`, …); default: as the model has it"),
     ] = None
-    truncate: Annotated[object, Refused("a prompt that is cut to fit", unless=(False,))] = None
-    shift: Annotated[object, Refused("a context that drops its start when full", unless=(False,))] = None
+    truncate: Annotated[
+        bool | None, Field(description="true: the oldest turns of a prompt that is too long are left out")
+    ] = None
+    shift: Annotated[
+        bool | None, Field(description="true: the same, and a full answer goes on without its oldest part")
+    ] = None
+    context_overflow: Annotated[Overflow | None, Field(description=OVERFLOW)] = None
+
+    @property
+    def overflow(self) -> Overflow:
+        """What becomes of a prompt that is too long."""
+        return self.context_overflow or ("shift" if self.truncate or self.shift else "error")
 
     @property
     def streams(self) -> bool:

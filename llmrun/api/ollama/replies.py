@@ -98,6 +98,7 @@ def metrics(event: Finished) -> Json:
             "cached_tokens": event.usage.cached,
             "drafted_tokens": event.usage.drafted,
             "accepted_tokens": event.usage.accepted,
+            **({"truncated_tokens": event.usage.truncated} if event.usage.truncated else {}),
         },
     }
 

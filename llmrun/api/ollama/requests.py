@@ -34,6 +34,7 @@ def generate_request(body: GenerateBody, request_id: str, model: StoredModel) ->
         context=tuple(body.context or ()),
         tokens=not body.raw,
         suffix=body.suffix or None,
+        overflow=body.overflow,
         keep_alive=body.keep_alive,
     )
 
@@ -52,6 +53,7 @@ def chat_request(body: OllamaChatBody, request_id: str, name: str) -> GenerateRe
         output_format=body.format,
         tools=tools,
         thinking=body.think,
+        overflow=body.overflow,
         keep_alive=body.keep_alive,
     )
     return continuing(request, last=f"messages.{len(messages) - 1}")

@@ -40,6 +40,7 @@ def to_request(body: ChatBody, request_id: str) -> GenerateRequest:
         logit_bias=body.logit_bias or {},
         client=body.user or "",
         priority=body.priority or 0,
+        overflow=body.context_overflow or "error",
         n=body.n or 1,
         logprobs=(body.top_logprobs or 0) if body.logprobs else None,
         template_kwargs=body.chat_template_kwargs or {},

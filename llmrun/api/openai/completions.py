@@ -34,6 +34,7 @@ def to_requests(body: CompletionBody, request_id: str) -> list[GenerateRequest]:
             logit_bias=body.logit_bias or {},
             client=body.user or "",
             priority=body.priority or 0,
+            overflow=body.context_overflow or "error",
             n=body.tries,
             logprobs=0 if chooses and body.logprobs is None else body.logprobs,
             echo=bool(body.echo),

@@ -35,6 +35,12 @@ class Head:
         }
 
 
+def prompt_details(usage: Usage) -> Json:
+    """What is told of a prompt's tokens; `truncated_tokens` only where some were left out."""
+    left_out = {"truncated_tokens": usage.truncated} if usage.truncated else {}
+    return {"cached_tokens": usage.cached, **left_out}
+
+
 class Tally:
     """Usage and timings over the requests that make one reply.
 
@@ -61,7 +67,7 @@ class Tally:
             "prompt_tokens": total.prompt,
             "completion_tokens": total.completion,
             "total_tokens": total.prompt + total.completion,
-            "prompt_tokens_details": {"cached_tokens": total.cached},
+            "prompt_tokens_details": prompt_details(total),
             "completion_tokens_details": {
                 "reasoning_tokens": total.reasoning,
                 "accepted_prediction_tokens": total.accepted,

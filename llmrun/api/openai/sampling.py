@@ -13,7 +13,7 @@ from llmrun.api.bounds import INT32, Stops
 from llmrun.api.openai.llama_server import OfBothRoutes
 from llmrun.api.openai.response_format import ResponseFormat
 from llmrun.api.options import LlamaSampling, options_of, within
-from llmrun.api.schema import Body, Ignored, Refused, wrong
+from llmrun.api.schema import Body, Ignored, wrong
 from llmrun.types import Options, OutputFormat
 
 MAX_CHOICES = 128
@@ -80,9 +80,6 @@ class Sampling(Generation, OfBothRoutes):
         None
     )
     stream_options: Annotated[StreamOptions | None, Field(description="only with `stream`")] = None
-    context_overflow: Annotated[
-        object, Refused("a prompt or answer that is cut to fit the context", unless=("error",))
-    ] = None
 
     def options(self, max_tokens: int | None) -> Options:
         """What is set here, in the daemon's words; the limit has a name of its own in each route."""

@@ -143,8 +143,6 @@ def test_keep_alive_that_is_no_time_is_an_error(given: object) -> None:
     ("body", "fields"),
     [
         (GenerateBody, {"images": ["iVBORw0KGgo="]}),
-        (GenerateBody, {"truncate": True}),
-        (GenerateBody, {"shift": True}),
     ],
 )
 def test_fields_not_built_are_refused_by_name(body: type[Any], fields: dict[str, object]) -> None:

@@ -123,7 +123,6 @@ def test_chat_body_wrong_value_names_the_field_in_words(
         ({"tool_choice": {"type": "custom", "custom": {"name": "x"}}}, "tool_choice.custom"),
         ({"functions": [{}]}, "functions"),
         ({"function_call": {"name": "x"}}, "function_call"),
-        ({"context_overflow": "shift"}, "context_overflow"),
         ({"store": True}, "store"),
         ({"verbosity": "low"}, "verbosity"),
         ({"modalities": ["text", "audio"]}, "modalities"),

@@ -178,7 +178,8 @@ class ResponsesBody(Generation):
     prompt_cache_retention: Annotated[str | None, Ignored("prompts are cached by themselves")] = None
     safety_identifier: Annotated[str | None, Ignored("names the caller")] = None
     truncation: Annotated[
-        object, Refused("a conversation that is cut to fit the context", unless=("disabled",))
+        Literal["auto", "disabled"] | None,
+        Field(description="`auto` leaves out the oldest turns of a conversation that is too long"),
     ] = None
     background: Annotated[object, Refused("a response made in the background", unless=(False,))] = None
     background_options: Annotated[object, Refused("a response made in the background")] = None

@@ -110,6 +110,7 @@ def _usage(usage: Usage) -> Json:
         "input_tokens_details": {
             "cached_tokens": usage.cached,
             "cache_write_tokens": usage.prompt - usage.cached,
+            **({"truncated_tokens": usage.truncated} if usage.truncated else {}),
         },
         "output_tokens": usage.completion,
         "output_tokens_details": {"reasoning_tokens": usage.reasoning},

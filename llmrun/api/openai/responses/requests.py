@@ -30,6 +30,7 @@ def to_request(body: ResponsesBody, messages: tuple[Message, ...], request_id: s
         model=body.model,
         client=body.user or "",
         priority=body.priority or 0,
+        overflow=body.context_overflow or ("shift" if body.truncation == "auto" else "error"),
         messages=messages,
         options=options_of(body, max_tokens=body.max_output_tokens, stop=None, ctx=body.ctx),
         logprobs=(body.top_logprobs or 0) if body.wants_logprobs else None,

@@ -42,7 +42,7 @@ def begun(response_id: str, created: int, body: ResponsesBody) -> Json:
         "tools": [_tool(tool) for tool in body.tools or ()],
         "top_logprobs": body.top_logprobs or 0,
         "top_p": body.top_p,
-        "truncation": "disabled",
+        "truncation": body.truncation or "disabled",
         "usage": None,
         "user": body.user,
     }

@@ -132,7 +132,6 @@ def test_wrong_value_is_an_error_that_names_the_field(fields: Any, field: str, w
         ({"tools": [{"type": "web_search"}]}, "tools.0.type"),
         ({"include": ["message.output_text.logprobs", "reasoning.encrypted_content"]}, "include.1"),
         ({"reasoning": {"summary": "auto"}}, "reasoning.summary"),
-        ({"truncation": "auto"}, "truncation"),
         ({"background": True}, "background"),
         ({"conversation": "conv_1"}, "conversation"),
         ({"prompt": {"id": "p"}}, "prompt"),
