@@ -55,14 +55,7 @@ def test_result_is_the_whole_answer(client: Client) -> None:
     with client.chat(MODEL, HELLO, Options()) as reply:
         list(reply)
     assert reply.result()["text"] == "Hello wörld"
-    assert reply.result()["usage"] == {
-        "prompt": 5,
-        "completion": 2,
-        "cached": 2,
-        "reasoning": 0,
-        "drafted": 0,
-        "accepted": 0,
-    }
+    assert reply.result()["usage"].items() >= {"prompt": 5, "completion": 2, "cached": 2}.items()
 
 
 def test_chat_unknown_model_raises_before_any_text(client: Client) -> None:

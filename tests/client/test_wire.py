@@ -30,7 +30,14 @@ def test_chat_body_sends_only_what_is_set() -> None:
 
 def test_bodies_with_every_option_are_what_the_daemon_takes() -> None:
     """An option that the client forgot to send would be accepted and ignored."""
-    every = Options(**{name: ("x",) if name == "stop" else 1 for name in Options.__struct_fields__})
+    lists = {
+        "stop": ("x",),
+        "samplers": ("top_k",),
+        "banned_strings": ("x",),
+        "dry_sequence_breakers": ("x",),
+    }
+    unlike = {**lists, "ignore_eos": True, "adaptive_decay": 0.5}
+    every = Options(**{name: unlike.get(name, 1) for name in Options.__struct_fields__})
     for sent, taken in (
         (wire.chat_body("m", [Message(role="user", content="hi")], every), ChatBody),
         (wire.completion_body("m", "hi", every), CompletionBody),

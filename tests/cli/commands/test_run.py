@@ -14,7 +14,9 @@ from pathlib import Path
 
 import pytest
 
+from llmrun.config import Paths
 from llmrun.errors import CONTEXT_LENGTH, NO_MEMORY, RUNNER_DIED, LlmrunError
+from llmrun.store import Store
 from llmrun.types import Event, Failed, GenerateRequest, Message, Options, Started, Text
 from tests.api.scripted import MODEL, Script, answer
 from tests.cli.conftest import TIMEOUT, Shell
@@ -111,9 +113,10 @@ def test_file_is_put_after_the_prompt(served: Shell, tmp_path: Path) -> None:
 
 
 def test_path_is_sent_as_it_lies_on_disk(
-    served: Shell, tiny_gguf: Path, monkeypatch: pytest.MonkeyPatch
+    served: Shell, paths: Paths, tiny_gguf: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tiny_gguf.parent)
+    served.daemon.stored = [Store(paths).resolve(str(tiny_gguf))]
     served.run("run", f"./{tiny_gguf.name}", "hi")
     assert asked(served).model == str(tiny_gguf)
 
@@ -123,14 +126,7 @@ def test_json_is_one_object_with_usage_and_timings(served: Shell) -> None:
     assert done.out.count("\n") == 1
     result = json.loads(done.out)
     assert (result["model"], result["text"], result["finish_reason"]) == (MODEL, "Hello wörld", "stop")
-    assert result["usage"] == {
-        "prompt": 5,
-        "completion": 2,
-        "cached": 2,
-        "reasoning": 0,
-        "drafted": 0,
-        "accepted": 0,
-    }
+    assert result["usage"].items() >= {"prompt": 5, "completion": 2, "cached": 2}.items()
     assert result["timings"]["ttft_ms"] == 21.0
 
 
