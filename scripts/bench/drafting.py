@@ -3,7 +3,7 @@
 Two engines over one model, one with drafts and one without, take turns on the same requests, greedy, one at a
 time. Prints a table of medians, and whether both said the same (rounding may decide ties otherwise).
 
-    .venv/bin/python scripts/bench/drafting.py [MODEL.gguf] [--rounds 5] [--tokens 200]
+    .venv/bin/python scripts/bench/drafting.py [MODEL.gguf] [--rounds 5] [--tokens 100]
     .venv/bin/python scripts/bench/drafting.py --index      what finding guesses costs a token
 
 Judge copying on a Q8_0: below that the default model does not copy well.
@@ -30,25 +30,14 @@ from llmrun.store import Store
 from llmrun.types import Event, Failed, Finished, SamplingParams, Text
 
 CTX = 4096
-TEXT = """class Inventory:
-    def __init__(self, owner, items):
-        self.owner = owner
-        self.items = dict(items)
-
-    def add(self, name, count):
-        if count < 1:
-            raise ValueError(f"cannot add {count} of {name}")
-        self.items[name] = self.items.get(name, 0) + count
-
-    def remove(self, name, count):
-        have = self.items.get(name, 0)
-        if have < count:
-            raise ValueError(f"{self.owner} has {have} of {name}, not {count}")
-        self.items[name] = have - count
-"""
+TEXT = """The inventory of the old lighthouse, written down in the spring of 1911:
+seven brass lamps, four of them dented; one barometer by Negretti & Zambra; thirty-two fathoms of rope;
+a chest with the keeper's papers; two stuffed gulls; and a clock that had not been wound for nine years.
+In the cellar: nine barrels of oil, a broken oar, and a box of candles that the mice had found first."""
 PROMPTS = {
     "copies a text": (
-        f"<|im_start|>user\nRepeat this code exactly:\n\n{TEXT}<|im_end|>\n<|im_start|>assistant\n{TEXT[:17]}"
+        f"<|im_start|>user\nCopy this text word for word.\n\n{TEXT}<|im_end|>\n"
+        f"<|im_start|>assistant\n{TEXT[:37]}"
     ),
     "repeats nothing": (
         "<|im_start|>user\nTell a story about a lighthouse, every sentence about something new.<|im_end|>\n"
@@ -145,7 +134,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("model", type=Path, nargs="?")
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--tokens", type=int, default=200)
+    parser.add_argument("--tokens", type=int, default=100)
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--index", action="store_true")
     asked = parser.parse_args()
