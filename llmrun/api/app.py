@@ -11,6 +11,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 import llmrun
+from llmrun.access.gate import Gate
 from llmrun.api.anthropic import errors as anthropic
 from llmrun.api.anthropic.routes import anthropic_model_routes, anthropic_routes, is_anthropic
 from llmrun.api.boundary import Boundary
@@ -32,6 +33,7 @@ from llmrun.api.openai.responses.routes import responses_routes
 from llmrun.api.openai.routes import openai_routes
 from llmrun.api.openai.template_routes import template_routes
 from llmrun.api.pages import describe, page_routes
+from llmrun.api.permits import PermittedService
 from llmrun.api.ports import Service
 from llmrun.api.vector_routes import vector_routes
 from llmrun.config import Settings
@@ -39,18 +41,22 @@ from llmrun.errors import METHOD_NOT_ALLOWED, NOT_FOUND, LlmrunError
 
 
 def create_app(
-    service: Service,
+    daemon: Service,
     settings: Settings,
     on_shutdown: Callable[[], None],
     in_flight: InFlight | None = None,
+    gate: Gate | None = None,
 ) -> FastAPI:
-    """The app over a running service, which stays the caller's to start and close.
+    """The app over a running daemon's service, which stays the caller's to start and close.
 
     on_shutdown  called when a client asks the daemon to end
     in_flight    the answers being made, for a caller that wants to end them at shutdown
+    gate         who may come in; without one, whoever has the settings' key, if they have one
     """
     in_flight = in_flight or InFlight()
-    metrics = Metrics(service)
+    gate = gate or Gate(settings.api_key)
+    metrics = Metrics(daemon, gate)
+    service = PermittedService(daemon, gate)
     app = FastAPI(
         title="llmrun", version=llmrun.__version__, docs_url=None, redoc_url=None, redirect_slashes=False
     )
@@ -70,7 +76,7 @@ def create_app(
     app.include_router(control_routes(service, metrics, on_shutdown))
     app.include_router(page_routes(app))
     app.add_exception_handler(HTTPException, _no_route)
-    app.add_middleware(Boundary, guard=Guard(settings), metrics=metrics, error_reply=_error_reply)
+    app.add_middleware(Boundary, guard=Guard(settings, gate), metrics=metrics, error_reply=_error_reply)
     described = describe(app)
     app.openapi = lambda: described  # type: ignore[method-assign]  # FastAPI's own way to extend it
     return app

@@ -24,6 +24,7 @@ from llmrun.api.guard import Guard
 from llmrun.api.inflight import ClientGone
 from llmrun.api.metrics import Metrics
 from llmrun.api.oneline import Json
+from llmrun.api.permits import note_permit
 from llmrun.errors import INTERNAL, LlmrunError
 
 log = logging.getLogger(__name__)
@@ -81,7 +82,7 @@ class Boundary:
             await send(message)
 
         try:
-            self._guard.check(scope["path"], headers)
+            note_permit(self._guard.check(scope["path"], headers))
             if _is_preflight(scope, headers):
                 await _preflight(headers)(scope, receive, send_named)
             else:
@@ -106,7 +107,7 @@ class Boundary:
 
     def _response(self, path: str, asked: Headers, error: LlmrunError, request_id: str) -> Response:
         headers = {}
-        if error.kind.status == 503:
+        if error.kind.status in (429, 503):
             headers["retry-after"] = str(math.ceil(error.details.get("retry_after", RETRY_AFTER)))
         elif error.kind.status == 401:
             headers["www-authenticate"] = "Bearer"

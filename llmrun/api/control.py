@@ -15,6 +15,7 @@ from starlette.responses import JSONResponse, Response
 
 from llmrun.api.body import read_body
 from llmrun.api.metrics import Metrics
+from llmrun.api.permits import require_admin
 from llmrun.api.ports import Service
 from llmrun.api.schema import Body, takes
 
@@ -55,6 +56,7 @@ def control_routes(service: Service, metrics: Metrics, on_shutdown: Callable[[],
     @router.post("/llmrun/shutdown", openapi_extra=takes(ShutdownBody))
     async def shutdown(request: Request) -> Response:
         """End the daemon. It has agreed when this returns; answers still running get a few seconds."""
+        require_admin()
         await read_body(request, ShutdownBody)
         # Afterwards, so that this answer is on its way before connections close.
         return JSONResponse({"status": "shutting down"}, background=BackgroundTask(on_shutdown))

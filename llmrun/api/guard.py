@@ -2,17 +2,18 @@
 
 A page of any site can make its reader's browser send requests to 127.0.0.1. Three checks stop it:
 `Host` must be a name of ours (a name that an attacker's DNS points here is not), a foreign `Origin`
-is refused, and bodies must be JSON (`llmrun.api.body`). An API key, where one is set, is wanted too.
+is refused, and bodies must be JSON (`llmrun.api.body`). Whose key it is says `llmrun.access.gate`.
 """
 
 from __future__ import annotations
 
-import hmac
 from collections.abc import Mapping
 from urllib.parse import urlsplit
 
+from llmrun.access.gate import Gate
+from llmrun.access.key import ApiKey
 from llmrun.config import Settings
-from llmrun.errors import FORBIDDEN, UNAUTHORIZED, LlmrunError
+from llmrun.errors import FORBIDDEN, LlmrunError
 from llmrun.hosts import address, is_loopback
 
 OPEN_PATHS = frozenset({"/", "/health", "/docs", "/openapi.json"})
@@ -34,16 +35,17 @@ def _host_of(authority: str) -> str | None:
 class Guard:
     """The checks for one daemon."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, gate: Gate) -> None:
         host = settings.host[0].lower()
-        self._api_key = settings.api_key
+        self._gate = gate
         self._any_origin = "*" in settings.origins
         self._origins = frozenset(settings.origins)
         self._names = {host, *(urlsplit(origin).hostname for origin in settings.origins)}
         self._beyond_loopback = not is_loopback(host)
 
-    def check(self, path: str, headers: Mapping[str, str]) -> None:
-        """LlmrunError unless the request may pass. `headers` has lower-case names."""
+    def check(self, path: str, headers: Mapping[str, str]) -> ApiKey | None:
+        """LlmrunError unless the request may pass. `headers` has lower-case names. The key that it carries;
+        None where it may do everything, or the path is open to all."""
         self._check_host(headers.get("host", ""))
         origin = headers.get("origin")
         if origin is not None and not self.allows_origin(origin, headers.get("host", "")):
@@ -52,8 +54,7 @@ class Guard:
                 f"the web origin {origin[:100]!r} is not allowed",
                 hint="add it to LLMRUN_ORIGINS if you trust it",
             )
-        if self._api_key is not None and path not in OPEN_PATHS:
-            self._check_key(headers)
+        return None if path in OPEN_PATHS else self._gate.admit(_secret(headers))
 
     def allows_origin(self, origin: str, host: str) -> bool:
         """Whether pages of `origin` may send requests: our own, this machine's, and the settings'."""
@@ -77,11 +78,10 @@ class Guard:
             hint="use its address, or add http://NAME to LLMRUN_ORIGINS",
         )
 
-    def _check_key(self, headers: Mapping[str, str]) -> None:
-        assert self._api_key is not None
-        scheme, _, given = headers.get("authorization", "").partition(" ")
-        if scheme.lower() != "bearer":
-            given = headers.get("x-api-key", "")
-        if not hmac.compare_digest(given.strip().encode(), self._api_key.encode()):
-            what = "the API key is wrong" if given else "an API key is needed"
-            raise LlmrunError(UNAUTHORIZED, what, hint="send Authorization: Bearer KEY")
+
+def _secret(headers: Mapping[str, str]) -> str:
+    """The key that a request carries, as OpenAI's clients or as Anthropic's send it; "" for none."""
+    scheme, _, given = headers.get("authorization", "").partition(" ")
+    if scheme.lower() != "bearer":
+        given = headers.get("x-api-key", "")
+    return given.strip()

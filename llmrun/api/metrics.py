@@ -10,6 +10,8 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
+from llmrun.access.gate import Gate
+from llmrun.api.key_metrics import KeyMetrics
 from llmrun.api.llama_metrics import LlamaServerMetrics
 from llmrun.api.ports import Service
 from llmrun.types import Finished
@@ -21,9 +23,10 @@ _SECONDS_PER_TOKEN = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1
 class Metrics:
     """One app's numbers, in a registry of their own."""
 
-    def __init__(self, service: Service) -> None:
+    def __init__(self, service: Service, gate: Gate) -> None:
         self._registry = CollectorRegistry()
         self._registry.register(_Daemon(service))
+        self._registry.register(KeyMetrics(gate))
         self._responses = Counter(
             "llmrun_http_responses", "HTTP responses", ["route", "status"], registry=self._registry
         )

@@ -24,6 +24,10 @@ import uvicorn
 
 import llmrun
 from llmrun import log
+from llmrun.access.gate import Gate
+from llmrun.access.keeping import keep
+from llmrun.access.keyring import Keyring
+from llmrun.access.usage import UsageLog
 from llmrun.api.app import create_app
 from llmrun.api.inflight import InFlight
 from llmrun.config import Paths, Settings
@@ -48,11 +52,12 @@ def serve(settings: Settings, paths: Paths, *, no_auth: bool = False) -> None:
     to others without an API key (`no_auth` allows that).
     """
     host, port = settings.host
-    if not (is_loopback(host) or settings.api_key or no_auth):
+    keyring = Keyring.of(paths)
+    if not (is_loopback(host) or settings.api_key or keyring.entries() or no_auth):
         raise LlmrunError(
             USAGE,
             f"on {host} anyone who can reach this machine could use the daemon",
-            hint="set --api-key (LLMRUN_API_KEY), or say --no-auth",
+            hint="make a key (llmrun keys create NAME), set --api-key (LLMRUN_API_KEY), or say --no-auth",
         )
     lock = DaemonLock(paths)
     lock.acquire()
@@ -65,8 +70,10 @@ def serve(settings: Settings, paths: Paths, *, no_auth: bool = False) -> None:
                 version=llmrun.__version__,
                 started=time.time(),
             )
+            usage = UsageLog.of(paths)
+            gate = Gate(settings.api_key, keyring, usage, always=not is_loopback(host), no_auth=no_auth)
             service = Service(Store(paths), settings, kv_folder=paths.kv)
-            server = _Server(service, settings, on_listening=lambda: lock.publish(address))
+            server = _Server(service, settings, gate, usage, on_listening=lambda: lock.publish(address))
             logger.info("listening on %s", address.url)
             asyncio.run(server.run_on(listener))
             logger.info("ended")
@@ -85,9 +92,8 @@ def serve_private(settings: Settings, paths: Paths) -> None:
         def say_where() -> None:
             print(json.dumps({"host": host, "port": port, "pid": os.getpid()}), flush=True)
 
-        server = _Server(
-            Service(Store(paths), settings, kv_folder=paths.kv), settings, on_listening=say_where
-        )
+        service = Service(Store(paths), settings, kv_folder=paths.kv)
+        server = _Server(service, settings, Gate(settings.api_key), None, on_listening=say_where)
         threading.Thread(target=_when_stdin_ends, args=(server.ask_to_end,), daemon=True).start()
         asyncio.run(server.run_on(listener))
 
@@ -117,15 +123,26 @@ def _when_stdin_ends(call: Callable[[], None]) -> None:
 
 
 class _Server(uvicorn.Server):
-    """uvicorn around our app: ends answers that outlast `DRAIN`, and returns normally after a signal."""
+    """uvicorn around our app: ends answers that outlast `DRAIN`, and returns normally after a signal.
 
-    def __init__(self, service: Service, settings: Settings, on_listening: Callable[[], None]) -> None:
+    usage  what keys use, to be kept on disk; None where there are no keys
+    """
+
+    def __init__(
+        self,
+        service: Service,
+        settings: Settings,
+        gate: Gate,
+        usage: UsageLog | None,
+        on_listening: Callable[[], None],
+    ) -> None:
         self._service = service
+        self._usage = usage
         self._in_flight = InFlight()
         self._on_listening = on_listening
         super().__init__(
             uvicorn.Config(
-                create_app(service, settings, self.ask_to_end, self._in_flight),
+                create_app(service, settings, self.ask_to_end, self._in_flight, gate),
                 lifespan="off",
                 ws="none",
                 log_config=None,
@@ -141,10 +158,14 @@ class _Server(uvicorn.Server):
 
     async def run_on(self, listener: socket.socket) -> None:
         """Serve until asked to end; then every runner has ended."""
+        keeping = asyncio.create_task(keep(self._usage)) if self._usage else None
         try:
             await self.serve(sockets=[listener])
         finally:
             await self._service.close()
+            if keeping:
+                keeping.cancel()
+                await asyncio.wait({keeping})
 
     def ask_to_end(self) -> None:
         """End soon. Any thread, any number of times."""

@@ -28,7 +28,7 @@ SECTIONS: dict[str, dict[str, str]] = {
         "verify": "verify",
         "prune": "prune",
     },
-    "Daemon": {"serve": "serve", "ps": "ps", "stop": "stop", "logs": "logs"},
+    "Daemon": {"serve": "serve", "ps": "ps", "stop": "stop", "logs": "logs", "keys": "keys"},
     "Help": {"doctor": "doctor", "config": "config", "template": "template", "uninstall": "uninstall"},
 }
 ALIASES = {"ls": "list"}

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import pytest
 
+from llmrun.access.gate import Gate
 from llmrun.api.guard import Guard
 from llmrun.config import Settings
 from llmrun.errors import FORBIDDEN, UNAUTHORIZED, Kind, LlmrunError
@@ -17,7 +18,7 @@ def verdict(settings: Settings, path: str = "/v1/models", **headers: str) -> Kin
     """The kind of error the guard raises, None where it lets the request pass."""
     given = {"host": "127.0.0.1:11435", **{name.replace("_", "-"): text for name, text in headers.items()}}
     try:
-        Guard(settings).check(path, given)
+        Guard(settings, Gate(settings.api_key)).check(path, given)
     except LlmrunError as error:
         return error.kind
     return None

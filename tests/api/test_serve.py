@@ -18,6 +18,9 @@ from typing import Any, cast
 import httpx
 import pytest
 
+from llmrun.access.gate import Gate
+from llmrun.access.keyring import Keyring
+from llmrun.access.usage import UsageLog
 from llmrun.api import serve as serving
 from llmrun.config import Paths, Settings
 from llmrun.daemon.lock import find_daemon
@@ -86,6 +89,33 @@ def test_serve_ends_when_a_client_asks(tmp_path: Path, paths: Paths) -> None:
         assert response.json() == {"status": "shutting down"}
         assert process.wait(TIMEOUT) == 0
     assert find_daemon(paths) is None
+
+
+def test_serve_keys_made_and_revoked_while_it_runs_count_and_their_use_survives(
+    tmp_path: Path, paths: Paths
+) -> None:
+    ring = Keyring.of(paths)
+
+    def status(url: str, secret: str) -> int:
+        headers = {"authorization": f"Bearer {secret}"}
+        return httpx.get(f"{url}/v1/models", headers=headers, timeout=TIMEOUT).status_code
+
+    with daemon(tmp_path) as process:
+        url = url_of(process, paths)
+        assert status(url, "none") == 200
+        secret, other = ring.create("laptop"), ring.create("phone")
+        assert [status(url, each) for each in (secret, secret, other, "none")] == [200, 200, 200, 401]
+        ring.revoke("phone")
+        assert status(url, other) == 401
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(TIMEOUT) == 0
+    key = next(key for key in ring.entries() if key.name == "laptop")
+    assert UsageLog.of(paths).used(key.id).requests == 2
+    with daemon(tmp_path) as process:
+        url = url_of(process, paths)
+        assert status(url, secret) == 200
+        page = httpx.get(f"{url}/metrics", headers={"x-api-key": secret}, timeout=TIMEOUT).text
+        assert 'llmrun_key_requests_total{key="laptop"} 4.0' in page
 
 
 def test_serve_killed_leaves_nothing_in_the_way_of_the_next(tmp_path: Path, paths: Paths) -> None:
@@ -162,7 +192,7 @@ def in_thread(service: ClosableService) -> Iterator[tuple[str, Callable[[], None
     listener = socket.create_server(("127.0.0.1", 0))
     host, port = listener.getsockname()
     ready = threading.Event()
-    server = serving._Server(cast(Service, service), Settings(), on_listening=ready.set)
+    server = serving._Server(cast(Service, service), Settings(), Gate(None), None, on_listening=ready.set)
     thread = threading.Thread(target=lambda: asyncio.run(server.run_on(listener)))
     thread.start()
     try:

@@ -17,6 +17,7 @@ _TYPES = {
     404: "not_found_error",
     409: "conflict_error",
     413: "request_too_large",
+    429: "rate_limit_error",
 }
 
 

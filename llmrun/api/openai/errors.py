@@ -11,13 +11,19 @@ def error_body(error: LlmrunError) -> Json:
     """`{"error": …}` as OpenAI's clients read it; `details` (ours) holds the numbers of the error."""
     inner: Json = {
         "message": str(error),
-        "type": "invalid_request_error" if error.kind.status < 500 else "server_error",
+        "type": _type(error.kind.status),
         "param": error.field,
         "code": error.kind.code,
     }
     if error.details:
         inner["details"] = error.details
     return {"error": inner}
+
+
+def _type(status: int) -> str:
+    if status == 429:
+        return "rate_limit_error"
+    return "invalid_request_error" if status < 500 else "server_error"
 
 
 def error_event(error: LlmrunError) -> bytes:

@@ -1,0 +1,160 @@
+"""What a request's key permits, at the daemon's door: which models, how many tokens, and whether to change
+what there is.
+
+The key goes along with the request's task, like the asker's name: no dialect has a say in it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
+from contextlib import aclosing
+from contextvars import ContextVar
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from llmrun.access.gate import Gate
+from llmrun.access.key import ApiKey
+from llmrun.api.ports import Service
+from llmrun.errors import FORBIDDEN, LlmrunError
+from llmrun.types import AnyRequest, Event, Finished, GenerateRequest, Reasoning, Started, Text
+
+if TYPE_CHECKING:
+    from llmrun.daemon.pool import LoadedModel
+    from llmrun.store import Modelfile, PullProgress, Removed, StoredModel
+
+_key: ContextVar[ApiKey | None] = ContextVar("key", default=None)
+
+
+def note_permit(key: ApiKey | None) -> None:
+    """Remember for this task whose request it is; None: one that may do everything."""
+    _key.set(key)
+
+
+def require_admin() -> None:
+    """LlmrunError FORBIDDEN where the request's key may only use models."""
+    key = _key.get()
+    if key is not None and not key.admin:
+        raise LlmrunError(
+            FORBIDDEN,
+            f"the key {key.name} may use models, not change what is here",
+            hint="use the daemon's own key, or one made with: llmrun keys create NAME --admin",
+        )
+
+
+class PermittedService:
+    """A service that does for each request what its key permits, and counts what that used. See `Service`."""
+
+    def __init__(self, service: Service, gate: Gate) -> None:
+        self._service = service
+        self._gate = gate
+        self.counters = service.counters
+
+    @property
+    def waiting(self) -> int:
+        return self._service.waiting
+
+    def observe(self, observer: Callable[[str, Finished], None]) -> None:
+        self._service.observe(observer)
+
+    async def ask(self, request: AnyRequest) -> AsyncGenerator[Event, None]:
+        key = _key.get()
+        if key is not None:
+            model = await self.model(request.model)
+            left = self._gate.tokens_left(key)
+            if left is not None and isinstance(request, GenerateRequest):
+                request = _within(request, left, request.options.over(model.options).max_tokens)
+        async with aclosing(self._service.ask(request)) as events:
+            if key is None:
+                async for event in events:
+                    yield event
+                return
+            bill = _Bill()
+            try:
+                async for event in events:
+                    bill.note(event)
+                    yield event
+            finally:
+                self._gate.count(key, prompt=bill.prompt, completion=bill.completion)
+
+    async def models(self) -> Sequence[StoredModel]:
+        return [model for model in await self._service.models() if _allows(model.name)]
+
+    async def model(self, name: str) -> StoredModel:
+        model = await self._service.model(name)
+        if not _allows(model.name, name):
+            raise LlmrunError(
+                FORBIDDEN, f"this key may not use the model {name!r}", hint="see: GET /v1/models"
+            )
+        return model
+
+    def loaded(self) -> Sequence[LoadedModel]:
+        return [model for model in self._service.loaded() if _allows(model.name)]
+
+    async def load(self, request: AnyRequest) -> None:
+        await self.model(request.model)
+        await self._service.load(request)
+
+    async def let_go(self, name: str) -> None:
+        await self.model(name)
+        await self._service.let_go(name)
+
+    def pull(self, reference: str) -> AsyncGenerator[PullProgress, None]:
+        require_admin()
+        return self._service.pull(reference)
+
+    def create(self, name: str, modelfile: Modelfile, kind: str | None) -> AsyncGenerator[PullProgress, None]:
+        require_admin()
+        return self._service.create(name, modelfile, kind)
+
+    async def blob(self, digest: str) -> Path | None:
+        require_admin()
+        return await self._service.blob(digest)
+
+    async def receive_blob(self, digest: str, size: int | None, pieces: AsyncIterator[bytes]) -> bool:
+        require_admin()
+        return await self._service.receive_blob(digest, size, pieces)
+
+    async def copy(self, source: str, destination: str) -> StoredModel:
+        require_admin()
+        return await self._service.copy(source, destination)
+
+    async def remove(self, name: str) -> Removed:
+        require_admin()
+        return await self._service.remove(name)
+
+    async def stop(self, name: str | None) -> Sequence[str]:
+        require_admin()
+        return await self._service.stop(name)
+
+
+class _Bill:
+    """Tokens of one request. One that ends early has no count from the engine: then its prompt counts, and a
+    token for every piece that came."""
+
+    def __init__(self) -> None:
+        self.prompt = self.completion = 0
+
+    def note(self, event: Event) -> None:
+        if isinstance(event, Started):
+            self.prompt = event.prompt_tokens
+        elif isinstance(event, Text | Reasoning):
+            self.completion += 1
+        elif isinstance(event, Finished):
+            self.prompt, self.completion = event.usage.prompt, event.usage.completion
+
+
+def _allows(*names: str) -> bool:
+    key = _key.get()
+    return key is None or key.allows(*names)
+
+
+def _within(request: GenerateRequest, tokens: int, wanted: int | None) -> GenerateRequest:
+    """The request, its answers together of at most so many tokens, or of one each. `wanted`: tokens an answer
+    would have without that."""
+    most = max(1, tokens // request.n)
+    if wanted is not None and wanted <= most:
+        return request
+    options = msgspec.structs.replace(request.options, max_tokens=most)
+    return msgspec.structs.replace(request, options=options)

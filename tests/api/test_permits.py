@@ -1,0 +1,165 @@
+"""Keys at the whole app: what each may do, what it is told where it may not, and what is counted."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from starlette.testclient import TestClient
+
+from llmrun.access.gate import Gate
+from llmrun.access.keyring import Keyring
+from llmrun.access.usage import UsageLog
+from llmrun.api.app import create_app
+from llmrun.config import Settings
+from llmrun.types import Event, GenerateRequest, Options
+from tests.api.conftest import BASE
+from tests.api.openai.test_models import stored
+from tests.api.scripted import MODEL, ScriptedService, answer
+
+CHAT = {"model": MODEL, "messages": [{"role": "user", "content": "hi"}], "max_tokens": 50}
+DIALECTS = {
+    "/v1/chat/completions": CHAT,
+    "/v1/messages": CHAT,
+    "/api/chat": {"model": MODEL, "messages": CHAT["messages"]},
+    "/completion": {"model": MODEL, "prompt": "hi"},
+}
+
+
+@pytest.fixture
+def service() -> ScriptedService:
+    return ScriptedService(stored=[stored(MODEL)])
+
+
+@pytest.fixture
+def ring(tmp_path: Path) -> Keyring:
+    return Keyring(tmp_path / "keys.json")
+
+
+@pytest.fixture
+def gate(ring: Keyring, tmp_path: Path) -> Gate:
+    return Gate("owner", ring, UsageLog(tmp_path / "usage.json"))
+
+
+@pytest.fixture
+def http(service: ScriptedService, gate: Gate, shutdowns: list[str]) -> Iterator[TestClient]:
+    app = create_app(service, Settings(), lambda: shutdowns.append("asked"), gate=gate)
+    with TestClient(app, base_url=BASE, raise_server_exceptions=False) as client:
+        yield client
+
+
+def bearer(secret: str) -> dict[str, str]:
+    return {"authorization": f"Bearer {secret}"}
+
+
+@pytest.mark.parametrize("path", DIALECTS)
+def test_refusals_have_status_and_shape_of_every_dialect(http: TestClient, ring: Keyring, path: str) -> None:
+    ring.create("other")
+    limited, narrow = ring.create("limited", requests_per_minute=1), ring.create("narrow", models=("big:*",))
+    wrong = http.post(path, json=DIALECTS[path], headers=bearer("wrong"))
+    foreign = http.post(path, json=DIALECTS[path], headers=bearer(narrow))
+    assert http.post(path, json=DIALECTS[path], headers=bearer(limited)).status_code == 200
+    often = http.post(path, json=DIALECTS[path], headers=bearer(limited))
+    assert [reply.status_code for reply in (wrong, foreign, often)] == [401, 403, 429]
+    assert 0 < int(often.headers["retry-after"]) <= 60
+    error = often.json()["error"]
+    assert "limited may send 1 requests a minute" in (error if path == "/api/chat" else error["message"])
+    if path != "/api/chat":
+        types = [reply.json()["error"]["type"] for reply in (foreign, often)]
+        assert types[1] == "rate_limit_error"
+        assert types[0] == ("invalid_request_error" if path.startswith("/v1/chat") else "permission_error")
+
+
+def test_models_list_shows_what_a_key_may_use(http: TestClient, ring: Keyring) -> None:
+    narrow, wide = ring.create("narrow", models=("big:*",)), ring.create("wide")
+    assert http.get("/v1/models", headers=bearer(narrow)).json()["data"] == []
+    assert [one["id"] for one in http.get("/v1/models", headers=bearer(wide)).json()["data"]] == [MODEL]
+    assert http.get(f"/v1/models/{MODEL}", headers=bearer(narrow)).status_code == 403
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body"),
+    [
+        ("POST", "/llmrun/shutdown", {}),
+        ("POST", "/llmrun/stop", {}),
+        ("POST", "/api/pull", {"model": "x", "stream": False}),
+        ("POST", "/api/pull", {"model": "x"}),
+        ("POST", "/api/copy", {"source": MODEL, "destination": "y"}),
+        ("POST", "/api/create", {"model": "y", "from": MODEL, "stream": False}),
+        ("DELETE", "/api/delete", {"model": MODEL}),
+        ("HEAD", f"/api/blobs/sha256:{'0' * 64}", None),
+        ("POST", f"/api/blobs/sha256:{'0' * 64}", None),
+    ],
+)
+def test_key_that_is_no_admins_changes_nothing(
+    http: TestClient,
+    ring: Keyring,
+    service: ScriptedService,
+    shutdowns: list[str],
+    method: str,
+    path: str,
+    body: dict[str, object] | None,
+) -> None:
+    guest, admin = ring.create("guest"), ring.create("admin", admin=True)
+    assert http.request(method, path, json=body, headers=bearer(guest)).status_code == 403
+    touched = (shutdowns, service.stopped, service.removed, service.copied, service.created)
+    assert not any(touched)
+    assert http.request(method, path, json=body, headers=bearer(admin)).status_code != 403
+
+
+def test_tokens_are_counted_and_the_rest_of_the_day_bounds_an_answer(
+    http: TestClient, ring: Keyring, gate: Gate, service: ScriptedService
+) -> None:
+    async def long(_: GenerateRequest) -> AsyncGenerator[Event, None]:
+        for event in answer(*"abcdefgh", prompt=10):
+            yield event
+
+    service.script = long
+    secret = ring.create("guest", tokens_per_day=30)
+    assert http.post("/v1/chat/completions", json=CHAT, headers=bearer(secret)).status_code == 200
+    assert http.post("/v1/chat/completions", json={**CHAT, "n": 2}, headers=bearer(secret)).status_code == 200
+    assert [request.options.max_tokens for request in service.asked] == [30, 6]
+    refused = http.post("/v1/chat/completions", json=CHAT, headers=bearer(secret))
+    assert refused.status_code == 429
+    assert refused.json()["error"]["code"] == "token_budget_spent"
+    assert 0 < int(refused.headers["retry-after"]) <= 86400
+    (key,) = ring.entries()
+    used = gate.used(key)
+    assert (used.requests, used.prompt_tokens, used.completion_tokens) == (3, 20, 16)
+    page = http.get("/metrics", headers=bearer("owner")).text
+    assert 'llmrun_key_requests_total{key="guest"} 3.0' in page
+    assert 'llmrun_key_completion_tokens_total{key="guest"} 16.0' in page
+    assert 'llmrun_key_refused_total{key="guest",reason="token_budget_spent"} 1.0' in page
+
+
+def test_answer_that_fails_midway_is_charged_for_what_came(
+    http: TestClient, ring: Keyring, gate: Gate, service: ScriptedService
+) -> None:
+    async def broken(_: GenerateRequest) -> AsyncGenerator[Event, None]:
+        for event in answer("a", "b", "c", prompt=10)[:4]:
+            yield event
+        raise RuntimeError
+
+    service.script = broken
+    secret = ring.create("guest")
+    assert http.post("/v1/chat/completions", json=CHAT, headers=bearer(secret)).status_code == 500
+    (key,) = ring.entries()
+    assert (gate.used(key).prompt_tokens, gate.used(key).completion_tokens) == (10, 2)
+
+
+def test_modelfiles_own_limit_is_not_lengthened_by_a_budget(
+    http: TestClient, ring: Keyring, service: ScriptedService
+) -> None:
+    service.stored = [replace(service.stored[0], options=Options(max_tokens=7))]
+    secret = ring.create("guest", tokens_per_day=1000)
+    body = {"model": MODEL, "messages": CHAT["messages"]}
+    assert http.post("/v1/chat/completions", json=body, headers=bearer(secret)).status_code == 200
+    assert service.asked[0].options.max_tokens is None
+
+
+def test_page_of_the_daemon_is_open_without_a_key(http: TestClient, ring: Keyring) -> None:
+    ring.create("guest")
+    assert http.get("/health").status_code == 200
+    assert http.get("/metrics").status_code == 401
