@@ -102,8 +102,9 @@ def test_eight_parallel_streams_begin_as_each_does_alone(client: openai.OpenAI) 
     for expected, got in zip(alone, together, strict=True):
         for (wanted, lead), (token, _) in zip(expected[:16], got, strict=False):
             if token != wanted:
-                # Sums are rounded otherwise in a batch of another shape: that may turn a near tie, no more.
-                assert lead < 0.1, (wanted, token, lead)
+                # A prompt's tail that is computed again may lie in cells of another order, in which sums are
+                # rounded otherwise. Activations of 8 bits make up to 0.3 of that: it may turn a near tie.
+                assert lead < 0.3, (wanted, token, lead)
                 break
         else:
             assert len(got) >= min(16, len(expected))
