@@ -135,6 +135,10 @@ def _origins(text: str) -> tuple[str, ...]:
     return tuple(part.strip().rstrip("/") for part in text.split(",") if part.strip())
 
 
+def _absolute(text: str) -> str:
+    return str(Path(text).expanduser().absolute())
+
+
 def parse_duration(text: str) -> float:
     """Seconds in `5m`, `1h30m`, `300`, `0`; a negative number means for ever (`inf`)."""
     text = text.strip().lower()
@@ -154,13 +158,20 @@ def _setting(default: Any, parse: Callable[[str], Any], form: str, about: str) -
 class Settings:
     """Every setting. The environment's name is `LLMRUN_` plus the field's in capitals.
 
-    `None` stands for `auto` (or, for `api_key`, for none).
+    `None` stands for `auto` (or, for `api_key` and `tls_…`, for none).
     """
 
-    host: tuple[str, int] = _setting(
-        hosts.DEFAULT, hosts.parse_host, "HOST:PORT", "where the daemon listens and the client looks"
+    host: hosts.Address = _setting(  # noqa: RUF009 (ruff does not see that it is a tuple)
+        hosts.DEFAULT,
+        hosts.parse_host,
+        "HOST:PORT or https://HOST:PORT",
+        "where the daemon listens and the client looks",
     )
     api_key: str | None = _setting(None, str, "text", "sent by the client; required by the daemon where set")
+    tls_cert: str | None = _setting(
+        None, _absolute, "a path", "certificate (PEM) to serve HTTPS with; the client trusts it"
+    )
+    tls_key: str | None = _setting(None, _absolute, "a path", "its private key, where not in the same file")
     keep_alive: float = _setting(
         300.0, parse_duration, "5m, 300, -1, 0", "idle time before a model is unloaded; -1 never, 0 at once"
     )

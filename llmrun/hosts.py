@@ -5,26 +5,36 @@ Names are not looked up; what a host means is told from its spelling.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from ipaddress import IPv4Address, IPv6Address
 
-DEFAULT = ("127.0.0.1", 11435)
+
+class Address(NamedTuple):
+    """Where a daemon listens; `tls`: it was written as an https:// URL."""
+
+    host: str
+    port: int
+    tls: bool = False
 
 
-def parse_host(text: str) -> tuple[str, int]:
-    """`HOST:PORT`, `HOST`, `:PORT`, `[::1]:PORT`, or an `http://` URL of one, as (host, port). ValueError."""
-    rest = text.removeprefix("http://").rstrip("/")
+DEFAULT = Address("127.0.0.1", 11435)
+
+
+def parse_host(text: str) -> Address:
+    """`HOST:PORT`, `HOST`, `:PORT`, `[::1]:PORT`, or an `http://` or `https://` URL of one. ValueError."""
+    tls = text.startswith("https://")
+    rest = text.removeprefix("https://" if tls else "http://").rstrip("/")
     if rest.startswith("["):
         host, _, port = rest[1:].partition("]")
         port = port.removeprefix(":")
     else:
         host, _, port = rest.partition(":")
-    number = int(port) if port else DEFAULT[1]
+    number = int(port) if port else DEFAULT.port
     if not 0 <= number <= 65535 or any(c in host for c in "/ ?#@"):
         raise ValueError(text)
-    return host or DEFAULT[0], number
+    return Address(host or DEFAULT.host, number, tls)
 
 
 def host_port(host: str, port: int) -> str:
@@ -32,10 +42,10 @@ def host_port(host: str, port: int) -> str:
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
-def base_url(host: str, port: int) -> str:
+def base_url(host: str, port: int, tls: bool = False) -> str:
     """Where to send requests for a daemon that listens on `host`; on all addresses means loopback too."""
     host = {"0.0.0.0": "127.0.0.1", "::": "::1", "": "127.0.0.1"}.get(host, host)
-    return f"http://{host_port(host, port)}"
+    return f"{'https' if tls else 'http'}://{host_port(host, port)}"
 
 
 def address(host: str) -> IPv4Address | IPv6Address | None:

@@ -17,7 +17,12 @@ from llmrun.hosts import base_url, host_port, is_loopback, is_this_machine, pars
     ],
 )
 def test_parse_host_in_every_form_is_host_and_port(text: str, address: tuple[str, int]) -> None:
-    assert parse_host(text) == address
+    assert parse_host(text) == (*address, False)
+
+
+def test_parse_host_https_url_means_tls() -> None:
+    assert parse_host("https://box.example:8443/") == ("box.example", 8443, True)
+    assert base_url(*parse_host("https://[::1]:8443")) == "https://[::1]:8443"
 
 
 @pytest.mark.parametrize("text", ["box:70000", "box:x", "a/b", "user@box", "[::1]x"])
@@ -28,7 +33,7 @@ def test_parse_host_of_something_else_raises(text: str) -> None:
 
 @pytest.mark.parametrize("address", [("127.0.0.1", 80), ("fe80::1", 8080), ("box.example", 0)])
 def test_host_port_is_read_back_as_it_was(address: tuple[str, int]) -> None:
-    assert parse_host(host_port(*address)) == address
+    assert parse_host(host_port(*address))[:2] == address
 
 
 @pytest.mark.parametrize(

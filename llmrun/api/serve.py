@@ -29,6 +29,7 @@ from llmrun.access.keeping import keep
 from llmrun.access.keyring import Keyring
 from llmrun.access.usage import UsageLog
 from llmrun.api.app import create_app
+from llmrun.api.certificate import Certificate, certificate
 from llmrun.api.inflight import InFlight
 from llmrun.config import Paths, Settings
 from llmrun.daemon.lock import DaemonAddress, DaemonLock
@@ -51,7 +52,7 @@ def serve(settings: Settings, paths: Paths, *, no_auth: bool = False) -> None:
     LlmrunError where another daemon runs on this data folder, the address cannot be had, or it is open
     to others without an API key (`no_auth` allows that).
     """
-    host, port = settings.host
+    host, port, *_ = settings.host
     keyring = Keyring.of(paths)
     if not (is_loopback(host) or settings.api_key or keyring.entries() or no_auth):
         raise LlmrunError(
@@ -59,6 +60,7 @@ def serve(settings: Settings, paths: Paths, *, no_auth: bool = False) -> None:
             f"on {host} anyone who can reach this machine could use the daemon",
             hint="make a key (llmrun keys create NAME), set --api-key (LLMRUN_API_KEY), or say --no-auth",
         )
+    tls = certificate(settings)
     lock = DaemonLock(paths)
     lock.acquire()
     try:
@@ -69,11 +71,12 @@ def serve(settings: Settings, paths: Paths, *, no_auth: bool = False) -> None:
                 port=listener.getsockname()[1],
                 version=llmrun.__version__,
                 started=time.time(),
+                tls=tls is not None,
             )
             usage = UsageLog.of(paths)
             gate = Gate(settings.api_key, keyring, usage, always=not is_loopback(host), no_auth=no_auth)
             service = Service(Store(paths), settings, kv_folder=paths.kv)
-            server = _Server(service, settings, gate, usage, on_listening=lambda: lock.publish(address))
+            server = _Server(service, settings, gate, usage, tls, lambda: lock.publish(address))
             logger.info("listening on %s", address.url)
             asyncio.run(server.run_on(listener))
             logger.info("ended")
@@ -93,7 +96,7 @@ def serve_private(settings: Settings, paths: Paths) -> None:
             print(json.dumps({"host": host, "port": port, "pid": os.getpid()}), flush=True)
 
         service = Service(Store(paths), settings, kv_folder=paths.kv)
-        server = _Server(service, settings, Gate(settings.api_key), None, on_listening=say_where)
+        server = _Server(service, settings, Gate(settings.api_key), None, None, say_where)
         threading.Thread(target=_when_stdin_ends, args=(server.ask_to_end,), daemon=True).start()
         asyncio.run(server.run_on(listener))
 
@@ -126,6 +129,7 @@ class _Server(uvicorn.Server):
     """uvicorn around our app: ends answers that outlast `DRAIN`, and returns normally after a signal.
 
     usage  what keys use, to be kept on disk; None where there are no keys
+    tls    None: plain HTTP
     """
 
     def __init__(
@@ -134,6 +138,7 @@ class _Server(uvicorn.Server):
         settings: Settings,
         gate: Gate,
         usage: UsageLog | None,
+        tls: Certificate | None,
         on_listening: Callable[[], None],
     ) -> None:
         self._service = service
@@ -151,6 +156,8 @@ class _Server(uvicorn.Server):
                 server_header=False,
                 timeout_keep_alive=KEEP_ALIVE,
                 timeout_graceful_shutdown=DRAIN + 2,
+                ssl_certfile=tls.cert if tls else None,
+                ssl_keyfile=tls.key if tls else None,
             )
         )
         for name in ("uvicorn", "asyncio"):

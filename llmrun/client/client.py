@@ -5,6 +5,7 @@ It does not find or start the daemon (`connection` does) and knows no terminal.
 
 from __future__ import annotations
 
+import ssl
 from collections.abc import Sequence
 from typing import Any, TypeVar
 
@@ -13,7 +14,7 @@ import msgspec
 
 from llmrun.client.answer import Answer
 from llmrun.client.wire import EmbeddingsReply, LoadedModel, chat_body, completion_body, error_of
-from llmrun.errors import DAEMON_UNREACHABLE, INTERNAL, LlmrunError
+from llmrun.errors import CONFIG, DAEMON_UNREACHABLE, INTERNAL, LlmrunError
 from llmrun.hosts import base_url
 from llmrun.types import Message, Options, OutputFormat
 
@@ -25,20 +26,43 @@ CONTROL_TIMEOUT = 60.0  # stopping a model waits for its process to end
 SILENCE_TIMEOUT = 120.0
 
 
+def _trust(file: str | None) -> ssl.SSLContext:
+    """What decides whether a daemon's certificate is good. LlmrunError CONFIG."""
+    context = ssl.create_default_context()
+    if file is not None:
+        try:
+            context.load_verify_locations(file)
+        except OSError as error:  # ssl.SSLError is one
+            raise LlmrunError(
+                CONFIG, f"the certificate {file} cannot be read: {error}", hint="mend LLMRUN_TLS_CERT"
+            ) from None
+    return context
+
+
 class Client:
     """One daemon's client; a context manager. Not thread-safe."""
 
-    def __init__(self, host: str, port: int, api_key: str | None = None) -> None:
-        self.url = base_url(host, port)
+    def __init__(
+        self,
+        host: str,
+        port: int,
+        api_key: str | None = None,
+        *,
+        tls: bool = False,
+        trusts: str | None = None,
+    ) -> None:
+        """tls     the daemon speaks HTTPS: its certificate must be good for `host`
+        trusts  a certificate file (PEM) to trust beside those that the system does"""
+        self.url = base_url(host, port, tls)
         headers = {"Authorization": f"Bearer {api_key}"} if api_key else {}
-        # The daemon speaks plain HTTP and is never behind a proxy: neither certificates (slow to
-        # load) nor the environment's proxies are wanted.
+        # A daemon is never behind a proxy: the environment's are not wanted. Certificates are slow to load,
+        # so plain HTTP does without.
         self._http = httpx.Client(
             base_url=self.url,
             headers=headers,
             timeout=httpx.Timeout(SILENCE_TIMEOUT, connect=CONNECT_TIMEOUT),
             trust_env=False,
-            verify=False,
+            verify=_trust(trusts) if tls else False,
         )
 
     def chat(

@@ -20,7 +20,7 @@ from llmrun.client.client import Client
 from llmrun.config import Paths, Settings
 from llmrun.daemon.lock import find_daemon
 from llmrun.errors import DAEMON_UNREACHABLE, LlmrunError
-from llmrun.hosts import base_url, is_this_machine
+from llmrun.hosts import Address, base_url, is_this_machine
 from llmrun.store.disk import writing
 
 LOG_LIMIT = 10 * 1024 * 1024
@@ -49,10 +49,11 @@ class Connector:
 
     def find(self) -> Client | None:
         """A client of the daemon that runs; None where none answers."""
-        address = self.settings.host if self.named else self._locked_address()
+        address = self._named_address() if self.named else self._locked_address()
         if address is None:
             return None
-        client = Client(*address, self.settings.api_key)
+        host, port, tls = address
+        client = Client(host, port, self.settings.api_key, tls=tls, trusts=self.settings.tls_cert)
         if client.is_healthy():
             return client
         client.close()
@@ -65,7 +66,11 @@ class Connector:
         if client is None:
             return self._start()
         daemon = find_daemon(self.paths)
-        if daemon and daemon.version != __version__ and base_url(daemon.host, daemon.port) == client.url:
+        if (
+            daemon
+            and daemon.version != __version__
+            and base_url(daemon.host, daemon.port, daemon.tls) == client.url
+        ):
             self.warn(
                 f"the daemon is llmrun {daemon.version}, this is {__version__}; "
                 "llmrun stop --daemon makes the next command start the new one"
@@ -81,9 +86,15 @@ class Connector:
             client.close()
         return client is not None
 
-    def _locked_address(self) -> tuple[str, int] | None:
+    def _named_address(self) -> Address:
+        """Where the person said; a daemon of this machine with our own certificate speaks HTTPS unsaid."""
+        host, port, tls = self.settings.host
+        ours = self.settings.tls_cert is not None and is_this_machine(host)
+        return Address(host, port, tls or ours)
+
+    def _locked_address(self) -> Address | None:
         daemon = find_daemon(self.paths)
-        return (daemon.host, daemon.port) if daemon else None
+        return Address(daemon.host, daemon.port, daemon.tls) if daemon else None
 
     def _start(self) -> Client:
         if not self.shares_store:

@@ -22,17 +22,18 @@ PATIENCE = 1.0
 
 
 class DaemonAddress(msgspec.Struct, frozen=True, kw_only=True):
-    """A running daemon. `started` in unix seconds."""
+    """A running daemon. `started` in unix seconds; `tls`: it speaks HTTPS."""
 
     pid: int
     host: str
     port: int
     version: str
     started: float
+    tls: bool = False
 
     @property
     def url(self) -> str:
-        return f"http://{host_port(self.host, self.port)}"
+        return f"{'https' if self.tls else 'http'}://{host_port(self.host, self.port)}"
 
 
 class DaemonLock:

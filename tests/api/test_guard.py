@@ -6,10 +6,11 @@ from llmrun.access.gate import Gate
 from llmrun.api.guard import Guard
 from llmrun.config import Settings
 from llmrun.errors import FORBIDDEN, UNAUTHORIZED, Kind, LlmrunError
+from llmrun.hosts import Address
 
 LOCAL = Settings()
-OPEN = Settings(host=("0.0.0.0", 11435))
-NAMED = Settings(host=("box.lan", 11435))
+OPEN = Settings(host=Address("0.0.0.0", 11435))
+NAMED = Settings(host=Address("box.lan", 11435))
 PROXIED = Settings(origins=("https://llm.example.com",))
 KEYED = Settings(api_key="s3cret")
 

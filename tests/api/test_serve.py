@@ -7,6 +7,7 @@ import json
 import os
 import signal
 import socket
+import ssl
 import subprocess
 import sys
 import threading
@@ -26,8 +27,10 @@ from llmrun.config import Paths, Settings
 from llmrun.daemon.lock import find_daemon
 from llmrun.daemon.service import Service
 from llmrun.errors import CONFIG, CONFLICT, USAGE, LlmrunError
+from llmrun.hosts import Address
 from llmrun.types import Event, GenerateRequest, Started, Text
 from tests.api.scripted import MODEL, ScriptedService
+from tests.support.certificates import self_signed
 
 TIMEOUT = 20
 
@@ -131,7 +134,7 @@ def test_serve_second_daemon_on_the_same_folder_is_refused(tmp_path: Path, paths
     with daemon(tmp_path) as process:
         url = url_of(process, paths)
         with pytest.raises(LlmrunError) as caught:
-            serving.serve(Settings(host=("127.0.0.1", 0)), paths)
+            serving.serve(Settings(host=Address("127.0.0.1", 0)), paths)
         assert caught.value.kind is CONFLICT
         assert url in str(caught.value)
 
@@ -140,7 +143,7 @@ def test_serve_port_taken_says_so_and_frees_the_lock(paths: Paths) -> None:
     with socket.create_server(("127.0.0.1", 0)) as other:
         port = other.getsockname()[1]
         with pytest.raises(LlmrunError) as caught:
-            serving.serve(Settings(host=("127.0.0.1", port)), paths)
+            serving.serve(Settings(host=Address("127.0.0.1", port)), paths)
     assert caught.value.kind is CONFLICT
     assert str(port) in caught.value.message
     assert find_daemon(paths) is None
@@ -149,7 +152,7 @@ def test_serve_port_taken_says_so_and_frees_the_lock(paths: Paths) -> None:
 @pytest.mark.parametrize("host", ["203.0.113.1", "no-such-host.invalid"])
 def test_serve_address_that_is_not_ours_says_so(paths: Paths, host: str) -> None:
     with pytest.raises(LlmrunError) as caught:
-        serving.serve(Settings(host=(host, 0)), paths, no_auth=True)
+        serving.serve(Settings(host=Address(host, 0)), paths, no_auth=True)
     assert caught.value.kind is CONFIG
     assert host in caught.value.message
 
@@ -157,7 +160,7 @@ def test_serve_address_that_is_not_ours_says_so(paths: Paths, host: str) -> None
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.168.1.2", "box.lan"])
 def test_serve_beyond_loopback_without_a_key_is_refused(paths: Paths, host: str) -> None:
     with pytest.raises(LlmrunError) as caught:
-        serving.serve(Settings(host=(host, 0)), paths)
+        serving.serve(Settings(host=Address(host, 0)), paths)
     assert caught.value.kind is USAGE
     assert "--no-auth" in str(caught.value)
     assert not paths.state.exists()
@@ -192,7 +195,7 @@ def in_thread(service: ClosableService) -> Iterator[tuple[str, Callable[[], None
     listener = socket.create_server(("127.0.0.1", 0))
     host, port = listener.getsockname()
     ready = threading.Event()
-    server = serving._Server(cast(Service, service), Settings(), Gate(None), None, on_listening=ready.set)
+    server = serving._Server(cast(Service, service), Settings(), Gate(None), None, None, ready.set)
     thread = threading.Thread(target=lambda: asyncio.run(server.run_on(listener)))
     thread.start()
     try:
@@ -254,3 +257,32 @@ def test_shutdown_lets_answers_finish() -> None:
         asking.join(TIMEOUT)
     assert "wörld" in answers[0].text
     assert answers[0].text.endswith("data: [DONE]\n\n")
+
+
+def test_serve_with_a_certificate_speaks_https_alone_and_commands_find_it(
+    tmp_path: Path, paths: Paths
+) -> None:
+    cert, key = self_signed(tmp_path)
+    with daemon(tmp_path, "--tls-cert", str(cert), "--tls-key", str(key)) as process:
+        assert process.stderr is not None
+        line = next(line for line in process.stderr if b"listening on" in line)
+        url = line.decode().split()[-1]
+        trusting = ssl.create_default_context(cafile=str(cert))
+        assert httpx.get(f"{url}/health", verify=trusting, timeout=TIMEOUT).status_code == 200
+        with pytest.raises(httpx.ConnectError, match="CERTIFICATE_VERIFY_FAILED"):
+            httpx.get(f"{url}/health", timeout=TIMEOUT)
+        with pytest.raises(httpx.TransportError):
+            httpx.get(f"{url.replace('https', 'http')}/health", timeout=TIMEOUT)
+        found = find_daemon(paths)
+        assert found is not None
+        assert found.url == url
+
+        def ps(**env: str) -> subprocess.CompletedProcess[bytes]:
+            there = {**os.environ, "LLMRUN_HOME": str(tmp_path), **env}
+            command = [sys.executable, "-m", "llmrun", "ps", "--json"]
+            return subprocess.run(command, env=there, capture_output=True, timeout=60, check=False)
+
+        assert ps(LLMRUN_TLS_CERT=str(cert)).stdout == b"[]\n"
+        assert ps(LLMRUN_TLS_CERT=str(cert), LLMRUN_HOST=url).stdout == b"[]\n"
+        httpx.post(f"{url}/llmrun/shutdown", json={}, verify=trusting, timeout=TIMEOUT)
+        assert process.wait(TIMEOUT) == 0

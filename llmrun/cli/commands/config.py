@@ -15,7 +15,7 @@ from llmrun.cli.args import AsJson, new_app
 from llmrun.cli.session import session_of
 from llmrun.config import SETTINGS, parse_setting
 from llmrun.errors import CONFIG, USAGE, LlmrunError
-from llmrun.hosts import host_port
+from llmrun.hosts import base_url, host_port
 from llmrun.store.disk import write_atomic, writing
 
 if sys.version_info >= (3, 11):
@@ -115,7 +115,8 @@ def shown(name: str, value: Any) -> str:
     if value is None:
         return "auto" if "auto" in SETTINGS[name].metadata["form"] else ""
     if name == "host":
-        return host_port(*value)
+        host, port, tls = value
+        return base_url(host, port, tls) if tls else host_port(host, port)
     if name == "keep_alive":
         return "-1" if value == float("inf") else f"{value:g}"
     if isinstance(value, bool):

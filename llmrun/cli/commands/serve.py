@@ -30,6 +30,12 @@ def serve(
         int | None, typer.Option(metavar="PORT", min=0, max=65535, help="Port; 0 takes a free one.")
     ] = None,
     api_key: Annotated[str | None, typer.Option(metavar="KEY", help="Key that clients must send.")] = None,
+    tls_cert: Annotated[
+        str | None, typer.Option(metavar="FILE", help="Certificate (PEM) to serve HTTPS with.")
+    ] = None,
+    tls_key: Annotated[
+        str | None, typer.Option(metavar="FILE", help="Its private key, where not in the same file.")
+    ] = None,
     parallel: Annotated[
         str | None, typer.Option(metavar="COUNT", help="Sequences decoded together per model, or auto.")
     ] = None,
@@ -49,12 +55,13 @@ def serve(
     """
     session = session_of(context)
     flags: dict[str, Any] = {"api_key": api_key}
-    for name, text in (("parallel", parallel), ("ctx", ctx)):
+    texts = {"parallel": parallel, "ctx": ctx, "tls_cert": tls_cert, "tls_key": tls_key}
+    for name, text in texts.items():
         if text is not None:
-            flags[name] = parse_setting(name, text, f"--{name}")
+            flags[name] = parse_setting(name, text, f"--{name.replace('_', '-')}")
     if host is not None or port is not None:
         named = parse_setting("host", host, "--host") if host is not None else session.settings.host
-        flags["host"] = (named[0], named[1] if port is None else port)
+        flags["host"] = named._replace(port=named.port if port is None else port)
     settings = load_settings(session.paths, os.environ, flags)
 
     from llmrun import log

@@ -18,7 +18,7 @@ def check_service(where: Connector) -> list[Finding]:
     if client is None:
         return silent(where, locked)
     with client:
-        here = locked if locked and base_url(locked.host, locked.port) == client.url else None
+        here = locked if locked and base_url(locked.host, locked.port, locked.tls) == client.url else None
         if here and here.version != __version__:
             text = f"{client.url} is llmrun {here.version}, this is {__version__}"
             return [warning("daemon", text, "llmrun stop --daemon; the next command starts the new one")]
@@ -27,8 +27,8 @@ def check_service(where: Connector) -> list[Finding]:
 
 def silent(where: Connector, locked: DaemonAddress | None) -> list[Finding]:
     """No daemon answers: is one hanging, is the port taken, or is there simply none yet?"""
-    host, port = where.settings.host
-    url = base_url(host, port)
+    host, port, tls = where.settings.host
+    url = base_url(host, port, tls)
     if not where.shares_store:
         return [
             broken("daemon", f"none answers at {url}", "start it there (llmrun serve), or mend LLMRUN_HOST")
