@@ -51,8 +51,10 @@ def test_wheel_holds_package_modelfiles_and_licence(tmp_path: Path) -> None:
     names = set(zipfile.ZipFile(wheel).namelist())
     sources = {path.relative_to(ROOT).as_posix() for path in (ROOT / "llmrun").rglob("*.py")}
     modelfiles = {f"llmrun/modelfiles/{path.name}" for path in (ROOT / "modelfiles").iterdir()}
+    web = {path.relative_to(ROOT).as_posix() for path in (ROOT / "llmrun" / "web").iterdir()}
     assert modelfiles
-    assert sources | modelfiles <= names
+    assert web
+    assert sources | modelfiles | web <= names
     assert not [name for name in names if name.startswith(("tests/", "scripts/", "docs/"))]
     assert f"llmrun-{llmrun.__version__}.dist-info/licenses/LICENSE" in names
 

@@ -36,6 +36,7 @@ from llmrun.api.pages import describe, page_routes
 from llmrun.api.permits import PermittedService
 from llmrun.api.ports import Service
 from llmrun.api.vector_routes import vector_routes
+from llmrun.api.web import web_routes
 from llmrun.config import Settings
 from llmrun.errors import METHOD_NOT_ALLOWED, NOT_FOUND, LlmrunError
 
@@ -75,6 +76,7 @@ def create_app(
     app.include_router(llamacpp_state_routes(service, settings))
     app.include_router(control_routes(service, metrics, on_shutdown))
     app.include_router(page_routes(app))
+    app.include_router(web_routes())
     app.add_exception_handler(HTTPException, _no_route)
     app.add_middleware(Boundary, guard=Guard(settings, gate), metrics=metrics, error_reply=_error_reply)
     described = describe(app)

@@ -18,6 +18,8 @@ from llmrun.hosts import address, is_loopback
 
 OPEN_PATHS = frozenset({"/", "/health", "/docs", "/openapi.json"})
 """Wanted by browsers and probes, and the same for everyone: no key needed."""
+OPEN_FOLDER = "/web/"
+"""The chat page's files, which are no secret either; the page asks for the key."""
 
 
 def _host_of(authority: str) -> str | None:
@@ -54,7 +56,9 @@ class Guard:
                 f"the web origin {origin[:100]!r} is not allowed",
                 hint="add it to LLMRUN_ORIGINS if you trust it",
             )
-        return None if path in OPEN_PATHS else self._gate.admit(_secret(headers))
+        if path in OPEN_PATHS or path.startswith(OPEN_FOLDER):
+            return None
+        return self._gate.admit(_secret(headers))
 
     def allows_origin(self, origin: str, host: str) -> bool:
         """Whether pages of `origin` may send requests: our own, this machine's, and the settings'."""

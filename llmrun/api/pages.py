@@ -1,7 +1,7 @@
-"""The pages for people: what this is (`/`) and the reference (`/docs`); and `/openapi.json`'s bodies.
+"""The HTTP reference for people (`/docs`), and `/openapi.json`'s bodies.
 
-Both pages are whole in themselves: no script, font or style from anywhere else, so they work offline
-and tell nobody that they were read.
+The page is whole in itself: no script, font or style from anywhere else, so it works offline and tells
+nobody that it was read. The chat page is in `llmrun.api.web`.
 """
 
 from __future__ import annotations
@@ -13,21 +13,11 @@ from typing import Any
 from fastapi import APIRouter, FastAPI
 from fastapi.openapi.utils import get_openapi
 from pydantic.json_schema import models_json_schema
-from starlette.responses import HTMLResponse, PlainTextResponse, Response
+from starlette.responses import HTMLResponse, Response
 
 import llmrun
 from llmrun.api.fields import BODIES, Row, rows
 
-_FRONT = f"""\
-llmrun {llmrun.__version__} is running.
-
-  /docs                  the HTTP reference; /openapi.json for programs
-  /v1/chat/completions   OpenAI's chat completions; set a client's base_url to /v1
-  /v1/messages           Anthropic's messages; set a client's base_url to this address
-  /v1/models             the models on this machine
-  /api/tags              the same as Ollama lists them; set OLLAMA_HOST to this address
-  /health  /metrics      for probes
-"""
 _STYLE = (
     "body{font:16px/1.5 system-ui,sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem}"
     "table{border-collapse:collapse;width:100%}td,th{border-top:1px solid #8886;padding:.3rem .6rem;"
@@ -38,14 +28,8 @@ _HEADERS = {"content-security-policy": "default-src 'none'; style-src 'unsafe-in
 
 
 def page_routes(app: FastAPI) -> APIRouter:
-    """The two pages; `/docs` describes the routes that `app` has."""
+    """`/docs`, which describes the routes that `app` has."""
     router = APIRouter(tags=["pages"])
-
-    @router.get("/")
-    @router.head("/", include_in_schema=False)
-    async def front() -> Response:
-        """What this is and where things are."""
-        return PlainTextResponse(_FRONT)
 
     @router.get("/docs")
     async def reference() -> Response:

@@ -97,14 +97,6 @@ def test_metrics_every_line_belongs_to_a_described_family(http: TestClient, serv
     assert len({family.name for family in families}) == len(families)
 
 
-def test_front_page_says_what_is_here(http: TestClient) -> None:
-    text = http.get("/").text
-    assert "llmrun" in text
-    assert all(
-        http.get(path).status_code == 200 for path in ("/docs", "/health", "/metrics", "/openapi.json")
-    )
-
-
 def test_docs_ask_nothing_of_other_sites(http: TestClient) -> None:
     response = http.get("/docs")
     assert response.headers["content-security-policy"].startswith("default-src 'none'")

@@ -13,6 +13,7 @@ import pytest
 from llmrun.config import DEFAULT_MODEL, Paths
 from llmrun.store import Store
 from tests.real.daemons import Daemon
+from tests.support.browser import Driver, start_driver
 
 HOME = Path(__file__).parents[2] / ".cache" / "tests" / "home"
 
@@ -34,5 +35,13 @@ def model_path(home: Path) -> Path:
 def daemon(home: Path) -> Iterator[Daemon]:
     """A daemon for the tests of one module, with a small context so that it loads at once."""
     running = Daemon(home, LLMRUN_CTX="2048")
+    yield running
+    running.close()
+
+
+@pytest.fixture(scope="module")
+def driver() -> Iterator[Driver]:
+    """Headless Chromium; the test skips where there is none."""
+    running = start_driver()
     yield running
     running.close()

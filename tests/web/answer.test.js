@@ -1,0 +1,49 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { figureLines, fold, newAnswer, number, seconds } from "../../llmrun/web/answer.js";
+
+const delta = (fields, finish_reason = null) => ({ choices: [{ index: 0, delta: fields, finish_reason }] });
+
+test("fold text, reasoning, progress and figures make one message", () => {
+  const answer = newAnswer("tiny:1m");
+  fold(answer, delta({ role: "assistant", content: "" }));
+  fold(answer, { choices: [], prompt_progress: { total: 40, processed: 10, cache: 0, time_ms: 1 } });
+  assert.equal(answer.progress, 0.25);
+  fold(answer, delta({ reasoning_content: "Hm" }));
+  fold(answer, delta({ reasoning_content: "m." }));
+  fold(answer, delta({ content: "Hel" }));
+  fold(answer, delta({ content: "lo" }));
+  fold(answer, delta({}, "length"));
+  fold(answer, {
+    choices: [],
+    usage: { prompt_tokens: 9, completion_tokens: 4, prompt_tokens_details: { cached_tokens: 5 },
+      completion_tokens_details: { reasoning_tokens: 2 } },
+    timings: { predicted_per_second: 142.6, prompt_per_second: 900, ttft_ms: 21.4, queue_ms: 0.2 },
+  });
+  assert.equal(answer.reasoning, "Hmm.");
+  assert.equal(answer.content, "Hello");
+  assert.equal(answer.finish, "length");
+  assert.deepEqual(answer.figures, {
+    prompt: 9, completion: 4, cached: 5, reasoning: 2, speed: 142.6, promptSpeed: 900, ttft: 21.4, queue: 0.2,
+  });
+});
+
+test("fold an error in the stream is thrown with its code, and the text before it stays", () => {
+  const answer = newAnswer("tiny:1m");
+  fold(answer, delta({ content: "Hel" }));
+  const failed = { error: { message: "the runner died. try again", code: "runner_died" } };
+  assert.throws(() => fold(answer, failed), { message: "the runner died. try again", code: "runner_died" });
+  assert.equal(answer.content, "Hel");
+});
+
+test("figureLines name what is known and nothing else", () => {
+  const { short, each } = figureLines({ prompt: 9, completion: 4, cached: 5, reasoning: 0, speed: 142.6, ttft: 1234 });
+  assert.equal(short, "4 tokens · 143 tokens/s · first after 1.2 s");
+  assert.deepEqual(each.slice(0, 2), ["Answer: 4 tokens", "Prompt: 9 tokens, 5 of them cached"]);
+  assert.equal(figureLines({ prompt: 1, completion: 0, cached: 0, reasoning: 0, speed: 0 }).short, "0 tokens");
+});
+
+test("number and seconds keep two digits that matter", () => {
+  assert.deepEqual([number(0), number(3.14), number(42.4), number(142.6)], ["0.0", "3.1", "42", "143"]);
+  assert.deepEqual([seconds(12.6), seconds(1500)], ["13 ms", "1.5 s"]);
+});
