@@ -30,6 +30,7 @@ from llmrun.types import (
     Finished,
     GenerateRequest,
     Text,
+    Thinking,
 )
 
 
@@ -74,12 +75,26 @@ class EmbeddedModel:
         return self._loaded.info.ctx
 
     @overload
-    def chat(self, messages: Conversation, *, stream: Literal[False] = ..., **options: Any) -> str: ...
+    def chat(
+        self,
+        messages: Conversation,
+        *,
+        stream: Literal[False] = ...,
+        think: bool | None = ...,
+        **options: Any,
+    ) -> str: ...
     @overload
-    def chat(self, messages: Conversation, *, stream: Literal[True], **options: Any) -> Iterator[str]: ...
-    def chat(self, messages: Conversation, *, stream: bool = False, **options: Any) -> str | Iterator[str]:
-        """The next turn of a conversation, whole or piece by piece. `options` as in `llmrun.types`."""
-        return self._answer(stream, messages=as_messages(messages), options=as_options(options))
+    def chat(
+        self, messages: Conversation, *, stream: Literal[True], think: bool | None = ..., **options: Any
+    ) -> Iterator[str]: ...
+    def chat(
+        self, messages: Conversation, *, stream: bool = False, think: bool | None = None, **options: Any
+    ) -> str | Iterator[str]:
+        """The next turn of a conversation, whole or piece by piece. `options` as in `llmrun.types`; `think`:
+        reasoning, which is no part of the text, on or off, or as the model has it."""
+        thinking = None if think is None else Thinking(enabled=think, field="think")
+        asked = {"messages": as_messages(messages), "options": as_options(options)}
+        return self._answer(stream, **asked, thinking=thinking)
 
     @overload
     def complete(self, prompt: str, *, stream: Literal[False] = ..., **options: Any) -> str: ...

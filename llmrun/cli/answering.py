@@ -2,34 +2,64 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import itertools
+from collections.abc import Iterator, Sequence
 
 from llmrun.cli.output import Output
 from llmrun.cli.reach import reach
 from llmrun.cli.session import Session
 from llmrun.client.answer import Answer
 from llmrun.client.client import Client
-from llmrun.types import Message, Options, OutputFormat
+from llmrun.types import Message, Options, OutputFormat, Progress, Reasoning, Text
 
 Prompt = str | Sequence[Message]
 
 
 def ask(
-    client: Client, model: str, prompt: Prompt, options: Options, output: OutputFormat | None = None
+    client: Client,
+    model: str,
+    prompt: Prompt,
+    options: Options,
+    output: OutputFormat | None = None,
+    think: bool | None = None,
 ) -> Answer:
-    """Send a conversation, or a raw prompt."""
+    """Send a conversation, or a raw prompt, of which `think` says nothing."""
     if isinstance(prompt, str):
         return client.complete(model, prompt, options, output)
-    return client.chat(model, prompt, options, output)
+    return client.chat(model, prompt, options, output, think)
 
 
-def show(out: Output, answer: Answer) -> None:
-    """Stream the text to stdout and end it with one newline, also where it is cut short on a terminal."""
+def arriving(out: Output, answer: Answer, *, thoughts: bool) -> Iterator[Text | Reasoning]:
+    """The parts to show, with the thoughts where `thoughts`; until the first a spinner says what is done."""
+    parts = answer.parts()
+    first: list[Text | Reasoning] = []
+    with out.waiting("waiting for the answer") as tell:
+        for part in parts:
+            if isinstance(part, Progress):
+                tell(f"reading the prompt: {part.processed:,} of {part.total:,} tokens")
+            elif isinstance(part, Reasoning) and not thoughts:
+                tell("thinking")
+            else:
+                first = [part]
+                break
+    for part in itertools.chain(first, parts):
+        if isinstance(part, Text) or (isinstance(part, Reasoning) and thoughts):
+            yield part
+
+
+def show(out: Output, answer: Answer, *, thoughts: bool) -> None:
+    """Stream the text to stdout and end it with one newline, also where it is cut short on a terminal.
+    Thoughts that are shown stand before it, a blank line between."""
+    thinking = False
     try:
-        for piece in answer:
-            out.piece(piece)
+        for part in arriving(out, answer, thoughts=thoughts):
+            if isinstance(part, Reasoning):
+                out.thought(part.text)
+            else:
+                out.piece(f"\n\n{part.text}" if thinking else part.text)
+            thinking = isinstance(part, Reasoning)
     except BaseException:
-        if out.on_terminal and answer.text:
+        if out.on_terminal and (answer.text or answer.reasoning):
             out.result("")
         raise
     out.result("")
@@ -42,23 +72,25 @@ def answer_once(
     options: Options,
     output: OutputFormat | None,
     *,
+    think: bool | None,
+    thoughts: bool | None,
     local: bool,
     verbose: bool,
 ) -> None:
-    """`llmrun run` once its arguments are read."""
+    """`llmrun run` once its arguments are read. `thoughts`: show them; None: where a person reads."""
     out = session.out
     with reach(session, model, local=local) as there, there.client() as client:
         with out.waiting(f"waiting for {model}"):
-            answer = ask(client, there.model, prompt, options, output)
+            answer = ask(client, there.model, prompt, options, output, think)
         with answer:
             if out.mode == "json":
                 for _ in answer:
                     pass
                 out.json({"model": model, **answer.result()})
             else:
-                show(out, answer)
+                show(out, answer, thoughts=out.on_terminal if thoughts is None else thoughts)
         if answer.finish_reason == "length" and options.max_tokens is None:
-            out.note("the answer was cut off: the context is full")
+            out.note("the answer was cut off: the context is full, or the model's own max_tokens is reached")
         if verbose:
             for line in figures(answer):
                 out.note(line)
@@ -68,9 +100,12 @@ def figures(answer: Answer) -> list[str]:
     """Tokens, speed and waiting times of a finished answer, one line each."""
     lines = []
     if usage := answer.usage:
-        lines.append(f"prompt   {usage.prompt} tokens, {usage.cached} of them cached")
+        cut = f", {usage.truncated} more left out" if usage.truncated else ""
+        lines.append(f"prompt   {usage.prompt} tokens, {usage.cached} of them cached{cut}")
+        thought = f", {usage.reasoning} of them reasoning" if usage.reasoning else ""
         guessed = f", {usage.accepted} of {usage.drafted} guesses right" if usage.drafted else ""
-        lines.append(f"answer   {usage.completion} tokens{guessed}")
+        lines.append(f"answer   {usage.completion} tokens{thought}{guessed}")
+    lines.append(f"ended    {answer.finish_reason or 'early'}")
     if timings := answer.timings:
         lines.append(f"queue    {timings.queue_ms:.0f} ms")
         lines.append(f"prefill  {timings.prefill_ms:.0f} ms{_rate(answer)}")

@@ -50,4 +50,9 @@ OptionPairs = Annotated[
     typer.Option("-o", metavar="KEY=VALUE", help="Any option, such as top_k=20; repeatable."),
 ]
 
+Think = Annotated[
+    bool | None,
+    typer.Option("--think/--no-think", help="Let the model reason first, or not; else as it likes."),
+]
+
 Local = Annotated[bool, typer.Option("--local", help="Use a daemon of its own, which ends with the command.")]

@@ -68,6 +68,7 @@ class Output:
         self.notes_on_terminal = is_terminal(stderr)
         plain = bool(env.get("NO_COLOR")) or env.get("TERM") == "dumb"
         self.colour = self.notes_on_terminal and not plain
+        self.styled = self.on_terminal and not plain
 
     @classmethod
     def standard(cls) -> Output:
@@ -85,6 +86,13 @@ class Output:
         """A part of a result, at once."""
         if self._out is not None and text:
             self._out.write(text.translate(_VISIBLE) if self.on_terminal else text)
+            self._out.flush()
+
+    def thought(self, text: str) -> None:
+        """A part of what a model thinks: a result too, and dim where that can be shown."""
+        if self._out is not None and text:
+            shown = text.translate(_VISIBLE) if self.on_terminal else text
+            self._out.write(f"\x1b[2m{shown}\x1b[22m" if self.styled else shown)
             self._out.flush()
 
     def result(self, text: str) -> None:
@@ -142,13 +150,16 @@ class Output:
         self._err.flush()
 
     @contextmanager
-    def waiting(self, text: str) -> Iterator[None]:
-        """A spinner while something takes its time; nothing unless a person watches stderr."""
+    def waiting(self, text: str) -> Iterator[Callable[[str], None]]:
+        """A spinner while something takes its time; nothing unless a person watches stderr. Yields what
+        changes its text."""
         if self.mode == "quiet" or not self.notes_on_terminal:
-            yield
+            yield lambda _text: None
             return
-        with self.note_console().status(text):
-            yield
+        from rich.text import Text  # not markup: a model's name may hold brackets
+
+        with self.note_console().status(Text(text)) as status:
+            yield lambda text: status.update(Text(text))
 
     def note_console(self) -> Console:
         """stderr for rich, which draws bars and spinners there. Only for a terminal."""

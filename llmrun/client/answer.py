@@ -1,4 +1,4 @@
-"""One answer as it arrives: an iterator of text that knows, when it is through, how it ended."""
+"""One answer as it arrives: an iterator that knows, when it is through, how it ended."""
 
 from __future__ import annotations
 
@@ -9,24 +9,25 @@ import httpx
 import msgspec
 
 from llmrun.client.sse import event_data
-from llmrun.client.wire import Chunk
+from llmrun.client.wire import Chunk, Part
 from llmrun.errors import DAEMON_UNREACHABLE, INTERNAL, LlmrunError
-from llmrun.types import Timings, Usage
+from llmrun.types import Reasoning, Text, Timings, Usage
 
 END = "[DONE]"
 _decoder = msgspec.json.Decoder(Chunk)
 
 
 class Answer:
-    """Iterate it once for the pieces of text; `finish_reason`, `usage` and `timings` are set then.
+    """Iterate it once, for its text or by `parts`; `finish_reason`, `usage` and `timings` are set then.
 
     A context manager: leaving it closes the connection, which cancels an answer still being made.
-    The text so far is in `text`. Not thread-safe.
+    What came so far is in `text` and `reasoning`. Not thread-safe.
     """
 
     def __init__(self, response: httpx.Response) -> None:
         self._response = response
         self._pieces: list[str] = []
+        self._thoughts: list[str] = []
         self.finish_reason: str | None = None
         self.usage: Usage | None = None
         self.timings: Timings | None = None
@@ -35,20 +36,28 @@ class Answer:
     def text(self) -> str:
         return "".join(self._pieces)
 
+    @property
+    def reasoning(self) -> str:
+        """What the model thought before it answered."""
+        return "".join(self._thoughts)
+
     def __iter__(self) -> Iterator[str]:
-        """Pieces of text. LlmrunError where the daemon reports an error midway, or is gone."""
+        """Pieces of text alone; else as `parts`."""
+        return (part.text for part in self.parts() if isinstance(part, Text))
+
+    def parts(self) -> Iterator[Part]:
+        """How far the prompt is, then pieces of reasoning and of text. LlmrunError where the daemon reports
+        an error midway, or is gone."""
         try:
             for data in event_data(self._response.iter_bytes()):
                 if data == END:
                     return
-                if piece := self._take(data):
-                    self._pieces.append(piece)
-                    yield piece
+                yield from self._take(data)
         except httpx.HTTPError as error:
             raise _cut_off(str(error)) from error
         raise _cut_off("the stream ended early")
 
-    def _take(self, data: str) -> str:
+    def _take(self, data: str) -> Iterator[Part]:
         try:
             chunk = _decoder.decode(data)
         except msgspec.DecodeError as error:
@@ -59,12 +68,18 @@ class Answer:
         self.timings = chunk.timings or self.timings
         for choice in chunk.choices:
             self.finish_reason = choice.finish_reason or self.finish_reason
-        return "".join(choice.piece() for choice in chunk.choices)
+        for part in chunk.parts():
+            if isinstance(part, Text):
+                self._pieces.append(part.text)
+            elif isinstance(part, Reasoning):
+                self._thoughts.append(part.text)
+            yield part
 
     def result(self) -> dict[str, Any]:
         """What is known of the answer, for JSON."""
         return {
             "text": self.text,
+            "reasoning": self.reasoning or None,
             "finish_reason": self.finish_reason,
             "usage": msgspec.to_builtins(self.usage),
             "timings": msgspec.to_builtins(self.timings),

@@ -66,10 +66,16 @@ class Client:
         )
 
     def chat(
-        self, model: str, messages: Sequence[Message], options: Options, output: OutputFormat | None = None
+        self,
+        model: str,
+        messages: Sequence[Message],
+        options: Options,
+        output: OutputFormat | None = None,
+        think: bool | None = None,
     ) -> Answer:
-        """Ask for the next turn of a conversation. Returns when the answer begins."""
-        return self._stream("/v1/chat/completions", chat_body(model, messages, options, output))
+        """Ask for the next turn of a conversation. Returns when the answer begins. `think`: reasoning on or
+        off; None leaves it as the model has it."""
+        return self._stream("/v1/chat/completions", chat_body(model, messages, options, output, think))
 
     def complete(
         self, model: str, prompt: str, options: Options, output: OutputFormat | None = None

@@ -26,17 +26,36 @@ class Client:
 
     @overload
     def chat(
-        self, model: str, messages: Conversation, *, stream: Literal[False] = ..., **options: Any
+        self,
+        model: str,
+        messages: Conversation,
+        *,
+        stream: Literal[False] = ...,
+        think: bool | None = ...,
+        **options: Any,
     ) -> str: ...
     @overload
     def chat(
-        self, model: str, messages: Conversation, *, stream: Literal[True], **options: Any
+        self,
+        model: str,
+        messages: Conversation,
+        *,
+        stream: Literal[True],
+        think: bool | None = ...,
+        **options: Any,
     ) -> Iterator[str]: ...
     def chat(
-        self, model: str, messages: Conversation, *, stream: bool = False, **options: Any
+        self,
+        model: str,
+        messages: Conversation,
+        *,
+        stream: bool = False,
+        think: bool | None = None,
+        **options: Any,
     ) -> str | Iterator[str]:
-        """The next turn of a conversation, whole or piece by piece. `options` as in `llmrun.types`."""
-        return _said(self._http.chat(model, as_messages(messages), as_options(options)), stream)
+        """The next turn of a conversation, whole or piece by piece. `options` as in `llmrun.types`; `think`:
+        reasoning, which is no part of the text, on or off, or as the model has it."""
+        return _said(self._http.chat(model, as_messages(messages), as_options(options), None, think), stream)
 
     @overload
     def complete(self, model: str, prompt: str, *, stream: Literal[False] = ..., **options: Any) -> str: ...

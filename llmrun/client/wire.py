@@ -5,17 +5,21 @@ Unknown fields are ignored, so that a newer daemon can add some.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import msgspec
 
 from llmrun.errors import INTERNAL, KINDS, LlmrunError
-from llmrun.types import Message, Options, OutputFormat, Timings, Usage
+from llmrun.types import Message, Options, OutputFormat, Progress, Reasoning, Text, Timings, Usage
+
+Part = Text | Reasoning | Progress
+"""What an answer is made of while it comes."""
 
 
 class Delta(msgspec.Struct, frozen=True):
     content: str | None = None
+    reasoning_content: str | None = None
 
 
 class Choice(msgspec.Struct, frozen=True):
@@ -23,16 +27,33 @@ class Choice(msgspec.Struct, frozen=True):
     text: str | None = None
     finish_reason: str | None = None
 
-    def piece(self) -> str:
-        """The text of this chunk, chat or completion."""
-        return self.delta.content or self.text or ""
+    def parts(self) -> Iterator[Part]:
+        """What this chunk adds, chat or completion."""
+        if self.delta.reasoning_content:
+            yield Reasoning(0, self.delta.reasoning_content)
+        if text := self.delta.content or self.text:
+            yield Text(0, text)
+
+
+class WireProgress(msgspec.Struct, frozen=True):
+    """How far the prompt is, in tokens."""
+
+    processed: int
+    total: int
+    cache: int = 0
+    time_ms: float = 0.0
+
+    def progress(self) -> Progress:
+        return Progress(self.processed, self.total, self.cache, self.time_ms)
 
 
 class PromptDetails(msgspec.Struct, frozen=True):
     cached_tokens: int | None = None
+    truncated_tokens: int | None = None
 
 
 class CompletionDetails(msgspec.Struct, frozen=True):
+    reasoning_tokens: int | None = None
     accepted_prediction_tokens: int | None = None
     rejected_prediction_tokens: int | None = None
 
@@ -44,12 +65,15 @@ class WireUsage(msgspec.Struct, frozen=True):
     completion_tokens_details: CompletionDetails | None = None
 
     def usage(self) -> Usage:
-        details, made = self.prompt_tokens_details, self.completion_tokens_details or CompletionDetails()
+        details = self.prompt_tokens_details or PromptDetails()
+        made = self.completion_tokens_details or CompletionDetails()
         accepted = made.accepted_prediction_tokens or 0
         return Usage(
             prompt=self.prompt_tokens,
             completion=self.completion_tokens,
-            cached=(details.cached_tokens or 0) if details else 0,
+            cached=details.cached_tokens or 0,
+            truncated=details.truncated_tokens or 0,
+            reasoning=made.reasoning_tokens or 0,
             drafted=accepted + (made.rejected_prediction_tokens or 0),
             accepted=accepted,
         )
@@ -73,9 +97,17 @@ class ErrorBody(msgspec.Struct, frozen=True):
 
 class Chunk(msgspec.Struct, frozen=True):
     choices: list[Choice] = []
+    prompt_progress: WireProgress | None = None
     usage: WireUsage | None = None
     timings: Timings | None = None
     error: WireError | None = None
+
+    def parts(self) -> Iterator[Part]:
+        """What this chunk adds to the answer."""
+        if self.prompt_progress:
+            yield self.prompt_progress.progress()
+        for choice in self.choices:
+            yield from choice.parts()
 
 
 class WireVector(msgspec.Struct, frozen=True):
@@ -132,11 +164,27 @@ class LoadedModel(msgspec.Struct, frozen=True):
 
 
 def chat_body(
-    model: str, messages: Sequence[Message], options: Options, output: OutputFormat | None = None
+    model: str,
+    messages: Sequence[Message],
+    options: Options,
+    output: OutputFormat | None = None,
+    think: bool | None = None,
 ) -> dict[str, Any]:
-    """A streamed chat request."""
-    turns = [{"role": message.role, "content": message.content} for message in messages]
-    return {"model": model, "messages": turns, **_streamed(options, output)}
+    """A streamed chat request. `think`: reasoning on or off; None leaves it as the model has it."""
+    thinking = {} if think is None else {"think": think}
+    return {"model": model, "messages": turns(messages), **_streamed(options, output), **thinking}
+
+
+def turns(messages: Sequence[Message]) -> list[dict[str, Any]]:
+    """Messages as the dialect has them."""
+    return [
+        {
+            "role": message.role,
+            "content": message.content,
+            **({"reasoning_content": message.reasoning} if message.reasoning else {}),
+        }
+        for message in messages
+    ]
 
 
 def completion_body(
@@ -148,7 +196,8 @@ def completion_body(
 
 def _streamed(options: Options, output: OutputFormat | None) -> dict[str, Any]:
     """What both requests share. The dialect knows every option by our name; those not set are left out."""
-    body = {"stream": True, "stream_options": {"include_usage": True}, **msgspec.to_builtins(options)}
+    asked = {"stream": True, "stream_options": {"include_usage": True}, "return_progress": True}
+    body = {**asked, **msgspec.to_builtins(options)}
     if output is not None:
         body["response_format"] = _response_format(output)
     return body

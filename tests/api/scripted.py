@@ -125,7 +125,7 @@ class ScriptedService:
     async def ask(self, request: AnyRequest) -> AsyncGenerator[Event, None]:
         self.begun.set()
         try:
-            if request.model != MODEL:
+            if request.model not in (MODEL, *(stored.name for stored in self.stored)):
                 raise LlmrunError(
                     UNKNOWN_MODEL, f"there is no model {request.model!r}", hint=f"llmrun pull {request.model}"
                 )

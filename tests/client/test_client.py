@@ -22,7 +22,22 @@ from llmrun.errors import (
     UNKNOWN_MODEL,
     LlmrunError,
 )
-from llmrun.types import EmbedRequest, Event, Failed, GenerateRequest, Message, Options, Started, Text
+from llmrun.types import (
+    EmbedRequest,
+    Event,
+    Failed,
+    Finished,
+    GenerateRequest,
+    Message,
+    Options,
+    Progress,
+    Reasoning,
+    Started,
+    Stopped,
+    Text,
+    Thinking,
+    Usage,
+)
 from tests.api.scripted import MODEL, TIMINGS, ScriptedService, answer
 from tests.api.server import serving
 from tests.api.vectors import vector, vectors
@@ -49,6 +64,32 @@ def test_complete_sends_the_prompt_as_it_is(client: Client, service: ScriptedSer
     with client.complete(MODEL, "<raw>", Options()) as reply:
         assert "".join(reply) == "Hello wörld"
     assert service.asked[0].prompt == "<raw>"
+
+
+def test_chat_parts_are_progress_reasoning_and_text(client: Client, service: ScriptedService) -> None:
+    async def thinks(_request: GenerateRequest) -> AsyncGenerator[Event, None]:
+        yield Started(5, 42)
+        yield Progress(2, 5, 1, 7.0)
+        yield Reasoning(0, "Hm")
+        yield Text(0, "Yes")
+        yield Stopped(0, "stop")
+        yield Finished(
+            Usage(prompt=5, completion=2, reasoning=1, drafted=3, accepted=2, truncated=4), TIMINGS
+        )
+
+    service.script = thinks
+    with client.chat(MODEL, HELLO, Options(), think=True) as reply:
+        assert list(reply.parts()) == [Progress(2, 5, 1, 7.0), Reasoning(0, "Hm"), Text(0, "Yes")]
+    assert (reply.text, reply.reasoning) == ("Yes", "Hm")
+    assert reply.usage == Usage(prompt=5, completion=2, reasoning=1, drafted=3, accepted=2, truncated=4)
+    assert service.asked[0].thinking == Thinking(enabled=True, field="think")
+
+
+def test_chat_earlier_reasoning_goes_back_with_its_turn(client: Client, service: ScriptedService) -> None:
+    turns = (*HELLO, Message(role="assistant", content="Yes", reasoning="Hm"), *HELLO)
+    with client.chat(MODEL, turns, Options()) as reply:
+        list(reply)
+    assert service.asked[0].messages == turns
 
 
 def test_result_is_the_whole_answer(client: Client) -> None:

@@ -9,7 +9,7 @@ from llmrun.api.openai.bodies import ChatBody, CompletionBody
 from llmrun.api.openai.errors import error_body
 from llmrun.client import wire
 from llmrun.errors import CONTEXT_LENGTH, INTERNAL, UNKNOWN_MODEL, LlmrunError
-from llmrun.types import Message, Options, OutputFormat
+from llmrun.types import Message, Options, OutputFormat, Text
 
 
 def test_chat_body_sends_only_what_is_set() -> None:
@@ -20,6 +20,7 @@ def test_chat_body_sends_only_what_is_set() -> None:
         "messages": [{"role": "user", "content": "hi"}],
         "stream": True,
         "stream_options": {"include_usage": True},
+        "return_progress": True,
         "temperature": 0.0,
         "top_k": 3,
         "max_tokens": 5,
@@ -86,4 +87,4 @@ def test_error_of_unknown_model_keeps_its_exit_code() -> None:
 def test_chunk_ignores_fields_it_does_not_know() -> None:
     data = b'{"id": "x", "choices": [{"index": 0, "delta": {"content": "a", "role": "assistant"}, "new": 1}]}'
     chunk = msgspec.json.decode(data, type=wire.Chunk)
-    assert chunk.choices[0].piece() == "a"
+    assert list(chunk.parts()) == [Text(0, "a")]

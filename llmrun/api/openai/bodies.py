@@ -54,6 +54,9 @@ class ChatBody(Sampling, OfChat):
             description="`none` (no reasoning), `minimal`, `low`, `medium`, `high`, as the template has it"
         ),
     ] = None
+    think: Annotated[
+        bool | None, Field(description="Ollama's; reasoning on or off, as the template has it")
+    ] = None
     chat_template_kwargs: Annotated[
         PlainObject | None, Field(description="not OpenAI's; further variables for the chat template")
     ] = None
@@ -82,6 +85,9 @@ class ChatBody(Sampling, OfChat):
             raise wrong(f"is {old} but max_completion_tokens is {new}: send one", "max_tokens")
         if self.top_logprobs and not self.logprobs:
             raise wrong("is only allowed with logprobs: true", "top_logprobs")
+        effort = self.reasoning_effort
+        if None not in (self.think, effort) and self.think == (effort == "none"):
+            raise wrong(f"is {self.think} but reasoning_effort is {effort}: send one", "think")
         return self
 
 

@@ -47,7 +47,9 @@ def to_request(body: ChatBody, request_id: str) -> GenerateRequest:
         output_format=body.output_format(),
         tools=tools,
         tool_choice=tool_choice,
-        thinking=thinking(body.reasoning_effort, body.thinking_budget_tokens, field="reasoning_effort"),
+        thinking=thinking(
+            body.reasoning_effort, body.thinking_budget_tokens, field="reasoning_effort", think=body.think
+        ),
         progress=body.wants_progress,
     )
     return continuing(request, last=f"messages.{len(messages) - 1}")

@@ -9,10 +9,14 @@ from llmrun.types import Thinking
 Effort = Literal["none", "minimal", "low", "medium", "high"]
 
 
-def thinking(effort: Effort | None, budget: int | None = None, *, field: str) -> Thinking | None:
-    """The same in the daemon's words; None where nothing was said. `budget`: tokens, −1 for any number.
-    `field` is that of the effort, named in errors."""
+def thinking(
+    effort: Effort | None, budget: int | None = None, *, field: str, think: bool | None = None
+) -> Thinking | None:
+    """The same in the daemon's words; None where nothing was said. `budget`: tokens, −1 for any number;
+    `think`: on or off without an effort. `field` is that of the effort, named in errors."""
     budget = None if budget == -1 else budget
+    if effort is None and think is not None:
+        return Thinking(enabled=think, budget=budget if think else None, field="think")
     if effort is None:
         return None if budget is None else Thinking(budget=budget, field=field)
     if effort == "none":

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from llmrun.cli.args import Local, OptionPairs, System, complete_model, new_app
+from llmrun.cli.args import Local, OptionPairs, System, Think, complete_model, new_app
 from llmrun.cli.options import parse_options
 from llmrun.cli.session import session_of
 from llmrun.config import DEFAULT_MODEL
@@ -22,6 +22,7 @@ def chat(
     ] = DEFAULT_MODEL,
     system: System = None,
     option: OptionPairs = None,
+    think: Think = None,
     local: Local = False,
 ) -> None:
     """Talk with a model. /help inside shows what you can type.
@@ -35,4 +36,5 @@ def chat(
     """
     from llmrun.cli.repl.loop import chat as talk
 
-    talk(session_of(context), model, system=system, options=parse_options(option or ()), local=local)
+    options = parse_options(option or ())
+    talk(session_of(context), model, system=system, options=options, think=think, local=local)

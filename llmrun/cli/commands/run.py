@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from llmrun.cli.args import AsJson, Local, ModelName, OptionPairs, System, new_app
+from llmrun.cli.args import AsJson, Local, ModelName, OptionPairs, System, Think, new_app
 from llmrun.cli.options import parse_options
 from llmrun.cli.output_format import output_format
 from llmrun.cli.prompt import StandardInput, gather
@@ -47,6 +47,13 @@ def run(
         str | None,
         typer.Option(help="A JSON Schema the answer must validate against.", metavar="FILE|JSON"),
     ] = None,
+    think: Think = None,
+    thoughts: Annotated[
+        bool | None,
+        typer.Option(
+            "--show-thinking/--hide-thinking", help="Print the reasoning too; on a terminal it is printed."
+        ),
+    ] = None,
     raw: Annotated[bool, typer.Option("--raw", help="Send the prompt as it is, without a template.")] = False,
     verbose: Annotated[bool, typer.Option("--verbose", help="Show timings on stderr.")] = False,
     as_json: AsJson = False,
@@ -77,10 +84,12 @@ def run(
     stdin = StandardInput(sys.stdin, session.out.note)
     if raw and system is not None:
         raise LlmrunError(USAGE, "--raw sends no system prompt", hint="leave out --system or --raw")
+    if raw and think is not None:
+        raise LlmrunError(USAGE, "--raw has no template to say --think to", hint="leave out one of them")
     if stdin.on_terminal and not (prompt or file or raw or as_json or output):
         from llmrun.cli.repl.loop import chat
 
-        chat(session, model, system=system, options=options, local=local)
+        chat(session, model, system=system, options=options, think=think, local=local)
         return
     text = gather(prompt or (), file or (), stdin)
     if not text:
@@ -90,4 +99,14 @@ def run(
 
     turns = [Message(role="system", content=system)] if system is not None else []
     turns.append(Message(role="user", content=text))
-    answer_once(session, model, text if raw else turns, options, output, local=local, verbose=verbose)
+    answer_once(
+        session,
+        model,
+        text if raw else turns,
+        options,
+        output,
+        think=think,
+        thoughts=thoughts,
+        local=local,
+        verbose=verbose,
+    )

@@ -16,6 +16,7 @@ class Conversation:
     model: str
     system: str | None = None
     options: Options = field(default_factory=Options)
+    think: bool | None = None
     turns: list[Message] = field(default_factory=list)
 
     def asking(self, text: str) -> list[Message]:

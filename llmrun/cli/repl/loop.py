@@ -15,7 +15,9 @@ from llmrun.errors import LlmrunError
 from llmrun.types import Options
 
 
-def chat(session: Session, model: str, *, system: str | None, options: Options, local: bool) -> None:
+def chat(
+    session: Session, model: str, *, system: str | None, options: Options, think: bool | None, local: bool
+) -> None:
     """Talk until the person leaves or the pipe ends."""
     out = session.out
     with reach(session, model, local=local) as there:
@@ -26,7 +28,7 @@ def chat(session: Session, model: str, *, system: str | None, options: Options, 
         if interactive:
             reader = TerminalReader(session.paths.state / "chat_history")
             out.note(f"{model}. /help shows what you can type, Ctrl-D leaves.")
-        Loop(out, Conversation(model, system, options), there, reader, interactive).run()
+        Loop(out, Conversation(model, system, options, think), there, reader, interactive).run()
 
 
 class Loop:
@@ -80,9 +82,14 @@ class Loop:
         conversation = self._conversation
         with self._there.client() as client:
             with self._out.waiting("…"):
-                answer = client.chat(self._there.model, conversation.asking(text), conversation.options)
+                answer = client.chat(
+                    self._there.model,
+                    conversation.asking(text),
+                    conversation.options,
+                    think=conversation.think,
+                )
             with answer:
                 try:
-                    show(self._out, answer)
+                    show(self._out, answer, thoughts=self._interactive)
                 finally:
                     conversation.record(text, answer.text)

@@ -159,6 +159,17 @@ def test_to_request_reasoning_effort_is_what_is_said_of_thinking(
     assert to_request(body(reasoning_effort=effort), "req_1").thinking == wanted
 
 
+@pytest.mark.parametrize(
+    ("think", "wanted"),
+    [
+        (True, Thinking(enabled=True, budget=9, field="think")),
+        (False, Thinking(enabled=False, field="think")),
+    ],
+)
+def test_to_request_think_turns_reasoning_on_or_off(think: bool, wanted: Thinking) -> None:
+    assert to_request(body(think=think, thinking_budget_tokens=9), "req_1").thinking == wanted
+
+
 def test_reply_one_answer_golden() -> None:
     assert whole(answer("Hello", " wörld")) == {
         **SHARED,

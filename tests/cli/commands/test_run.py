@@ -17,8 +17,21 @@ import pytest
 from llmrun.config import Paths
 from llmrun.errors import CONTEXT_LENGTH, NO_MEMORY, RUNNER_DIED, LlmrunError
 from llmrun.store import Store
-from llmrun.types import Event, Failed, GenerateRequest, Message, Options, Started, Text
-from tests.api.scripted import MODEL, Script, answer
+from llmrun.types import (
+    Event,
+    Failed,
+    Finished,
+    GenerateRequest,
+    Message,
+    Options,
+    Reasoning,
+    Started,
+    Stopped,
+    Text,
+    Thinking,
+    Usage,
+)
+from tests.api.scripted import MODEL, TIMINGS, Script, answer
 from tests.cli.conftest import TIMEOUT, Shell
 
 
@@ -104,6 +117,50 @@ def test_schema_that_is_not_json_never_reaches_the_daemon(served: Shell) -> None
 def test_raw_sends_the_prompt_without_a_template(served: Shell) -> None:
     served.run("run", MODEL, "--raw", "<s>Once")
     assert (asked(served).prompt, asked(served).messages) == ("<s>Once", None)
+
+
+async def thinks(_request: GenerateRequest) -> AsyncGenerator[Event, None]:
+    yield Started(5, 42)
+    yield Reasoning(0, "Let me ")
+    yield Reasoning(0, "see.")
+    yield Text(0, "Yes")
+    yield Stopped(0, "length")
+    yield Finished(Usage(prompt=5, completion=4, reasoning=3, drafted=2, accepted=1), TIMINGS)
+
+
+@pytest.mark.parametrize(
+    ("flags", "out"),
+    [
+        ((), "Yes\n"),
+        (("--show-thinking",), "Let me see.\n\nYes\n"),
+        (("--think", "--hide-thinking"), "Yes\n"),
+    ],
+)
+def test_reasoning_stays_out_of_a_pipe_unless_it_is_asked_for(
+    served: Shell, flags: tuple[str, ...], out: str
+) -> None:
+    served.daemon.script = thinks
+    assert served.run("run", MODEL, "hi", *flags).out == out
+
+
+def test_verbose_and_json_tell_of_reasoning_guesses_and_the_end(served: Shell) -> None:
+    served.daemon.script = thinks
+    err = served.run("run", MODEL, "hi", "--verbose").err
+    assert "answer   4 tokens, 3 of them reasoning, 1 of 2 guesses right\nended    length\n" in err
+    assert json.loads(served.run("run", MODEL, "hi", "--json").out)["reasoning"] == "Let me see."
+
+
+@pytest.mark.parametrize(
+    ("flag", "wanted"),
+    [
+        ("--think", Thinking(enabled=True, field="think")),
+        ("--no-think", Thinking(enabled=False, field="think")),
+    ],
+)
+def test_think_and_no_think_reach_the_daemon(served: Shell, flag: str, wanted: Thinking) -> None:
+    served.run("run", MODEL, "hi", flag)
+    assert asked(served).thinking == wanted
+    assert served.run("run", MODEL, "--raw", "hi", flag).code == 2
 
 
 def test_file_is_put_after_the_prompt(served: Shell, tmp_path: Path) -> None:
