@@ -20,17 +20,29 @@ SECONDS = 60
 """Three times what a template's loops are given."""
 
 
+_within = False
+
+
 @contextmanager
 def bounded() -> Iterator[None]:
     """Run foreign code: past `MEMORY` it gets MemoryError (on Linux; elsewhere what there is), past `SECONDS`
-    the process ends, with the traceback on stderr. One thread at a time."""
-    with _memory():
-        # The interpreter cannot end an operation in C; this timer needs no interpreter.
-        faulthandler.dump_traceback_later(SECONDS, exit=True, file=sys.__stderr__ or sys.stderr)
-        try:
-            yield
-        finally:
-            faulthandler.cancel_dump_traceback_later()
+    the process ends, with the traceback on stderr. One thread at a time. Within another, the outer one's
+    bounds hold for both."""
+    global _within
+    if _within:
+        yield
+        return
+    _within = True
+    try:
+        with _memory():
+            # The interpreter cannot end an operation in C; this timer needs no interpreter.
+            faulthandler.dump_traceback_later(SECONDS, exit=True, file=sys.__stderr__ or sys.stderr)
+            try:
+                yield
+            finally:
+                faulthandler.cancel_dump_traceback_later()
+    finally:
+        _within = False
 
 
 if sys.platform == "linux":

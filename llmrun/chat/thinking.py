@@ -6,6 +6,7 @@ A way counts where it changes the prompt. Which of two values means "on" is know
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -14,6 +15,7 @@ from llmrun.chat.template import ChatTemplate, variables
 from llmrun.errors import INVALID_REQUEST, LlmrunError
 from llmrun.types import Effort, Thinking
 
+MAX_SECONDS = 20.0  # of all renderings of one template
 _EFFORTS: tuple[Effort, ...] = ("minimal", "low", "medium", "high")
 _NAMES = ("enable_thinking", "thinking", "thinking_mode", "reasoning")  # the usual ones first
 _SWITCH = re.compile(r"think|reason|thought")
@@ -83,11 +85,14 @@ def _cannot(what: str, field: str) -> LlmrunError:
 class _Probe:
     def __init__(self, template: ChatTemplate) -> None:
         self.template = template
+        self._deadline = time.monotonic() + MAX_SECONDS
         self._known: dict[str, str | None] = {}
 
     def prompt(self, way: Way) -> str | None:
-        """The prompt of a short conversation; None where the template refuses it."""
+        """The prompt of a short conversation; None where the template refuses it, or time is over."""
         key = repr(way)
+        if key not in self._known and time.monotonic() > self._deadline:
+            return None
         if key not in self._known:
             turns = [{"role": "user", "content": "Hi"}]
             if way.word:

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import pytest
 from fastapi import FastAPI
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import AfterValidator
 from starlette.requests import Request
@@ -82,16 +82,13 @@ def test_decode_object_bad_bytes_are_an_error_in_words(raw: bytes, words: str) -
 
 
 # The first draw builds hypothesis' tables, which is slow beside busy neighbours.
-patient = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 
-@patient
 @given(st.dictionaries(st.text(), st.text() | st.integers() | st.none() | st.lists(st.booleans())))
 def test_decode_object_reads_what_json_writes(value: dict[str, Any]) -> None:
     assert decode_object(json.dumps(value).encode()) == value
 
 
-@patient
 @given(st.binary(max_size=40))
 def test_decode_object_any_bytes_are_an_object_or_an_error(raw: bytes) -> None:
     with contextlib.suppress(LlmrunError):

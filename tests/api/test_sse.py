@@ -1,13 +1,12 @@
 from __future__ import annotations
 
 import msgspec
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from llmrun.api import sse
 
 
-@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.text())
 def test_event_any_text_is_one_line_for_every_reader(text: str) -> None:
     sent = sse.event({"text": text})

@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from llmrun.chat import sandbox
+from llmrun.chat import sandbox, thinking
 from llmrun.chat.bounds import bounded
 from llmrun.chat.prompt import Prompter
 from llmrun.chat.template import ChatTemplate
@@ -55,11 +55,14 @@ def test_template_that_grows_costs_nothing_until_it_is_rendered() -> None:
     ChatTemplate("{% if messages[0].content == 'x' %}{{ 'x' | center(3000000000) }}{% endif %}")
 
 
-def test_bounded_operation_without_end_ends_the_process() -> None:
+@pytest.mark.parametrize("before", ["pass", "with bounds.bounded(): pass"], ids=["alone", "after one within"])
+def test_bounded_operation_without_end_ends_the_process(before: str) -> None:
     code = (
         "from llmrun.chat import bounds\n"
         "bounds.SECONDS = 0.3\n"
-        "with bounds.bounded(): sum(1 for _ in iter(int, 1))\n"
+        "with bounds.bounded():\n"
+        f"  {before}\n"
+        "  sum(1 for _ in iter(int, 1))\n"
     )
     ended = subprocess.run([sys.executable, "-c", code], capture_output=True, timeout=30)
     assert ended.returncode == 1
@@ -69,3 +72,13 @@ def test_bounded_operation_without_end_ends_the_process() -> None:
 def test_bounded_code_that_ends_leaves_no_timer() -> None:
     with pytest.raises(ValueError, match="x"), bounded():
         raise ValueError("x")
+
+
+def test_switches_of_a_slow_template_are_sought_in_bounded_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sandbox, "MAX_SECONDS", 0.05)
+    monkeypatch.setattr(thinking, "MAX_SECONDS", 0.1)
+    asks = "{% if enable_thinking or thinking or reasoning or thinking_mode or may_think %}{% endif %}"
+    slow = ChatTemplate(asks + "{% set r = range(100000) %}" + ENDLESS["loops"])
+    began = time.monotonic()
+    assert thinking.find_switches(slow) == thinking.Switches()
+    assert time.monotonic() - began < 0.5

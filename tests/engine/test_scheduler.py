@@ -463,7 +463,7 @@ def test_refused_with_prefixes_retained_gives_them_up_then_swaps_then_says_no() 
 
 
 @pytest.mark.parametrize("trimmable", [True, False])
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(data=st.data())
 def test_scheduler_under_random_load_loses_nothing_and_always_ends(
     trimmable: bool, data: st.DataObject

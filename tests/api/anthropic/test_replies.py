@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from llmrun.api import sse
@@ -195,7 +195,6 @@ def joined(changes: list[Any]) -> list[Any]:
     return content
 
 
-@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(PIECES)
 def test_stream_joins_to_the_whole_reply_whatever_the_model_does(pieces: list[Any]) -> None:
     events: list[Event] = [Started(5, 42)]

@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from llmrun.api.ollama.replies import Head, Place, Reply, Stream, done_at_once, generated, said
@@ -219,7 +219,6 @@ def test_ping_is_a_line_without_text() -> None:
     }
 
 
-@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(st.text()))
 def test_any_text_arrives_whole_in_lines_however_a_client_splits_them(pieces: list[str]) -> None:
     lines = streamed(answer(*pieces))

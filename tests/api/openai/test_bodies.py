@@ -3,7 +3,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from openai.types.chat.completion_create_params import CompletionCreateParamsBase as ChatParams
 from openai.types.completion_create_params import CompletionCreateParamsBase as CompletionParams
@@ -263,10 +263,8 @@ json_values = st.recursive(
 
 
 # The first draw builds hypothesis' tables, which is slow beside busy neighbours.
-patient = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 
-@patient
 @given(st.dictionaries(st.sampled_from([*ChatBody.model_fields, "other"]), json_values, max_size=4))
 def test_chat_body_any_json_is_a_body_or_an_error_that_names_a_field(fields: dict[str, Any]) -> None:
     error = error_of(ChatBody, chat(**fields))
@@ -276,7 +274,6 @@ def test_chat_body_any_json_is_a_body_or_an_error_that_names_a_field(fields: dic
         assert error.message.startswith(error.field)
 
 
-@patient
 @given(json_values)
 def test_completion_body_any_prompt_is_prompts_or_an_error_that_names_it(prompt: object) -> None:
     error = error_of(CompletionBody, completion(prompt=prompt))

@@ -67,7 +67,7 @@ def fragments(family: str) -> st.SearchStrategy[str]:
 
 
 @pytest.mark.parametrize("family", SOURCES)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(data=st.data(), cut=st.booleans())
 def test_parser_any_text_is_the_same_message_bit_by_bit(family: str, data: st.DataObject, cut: bool) -> None:
     found = parsed(data.draw(fragments(family)), syntax(family), TOOLS, cut=cut)

@@ -145,7 +145,7 @@ def test_round_trip_known_turns_come_back(family: str, turn: Turn) -> None:
 
 
 @pytest.mark.parametrize("family", SOURCES)
-@settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.filter_too_much])
+@settings(max_examples=20, suppress_health_check=[HealthCheck.filter_too_much])
 @given(turn=_TURNS)
 def test_round_trip_any_turn_comes_back(family: str, turn: Turn) -> None:
     template, syntax = read(SOURCES[family])
@@ -163,7 +163,7 @@ def test_round_trip_templates_in_the_wild(file: Path) -> None:
 
 @pytest.mark.skipif(not FILES, reason=f"{ENV} names no folder of templates")
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.filter_too_much])
+@settings(max_examples=40, suppress_health_check=[HealthCheck.filter_too_much])
 @given(turn=_TURNS)
 def test_round_trip_any_turn_of_templates_in_the_wild(file: Path, turn: Turn) -> None:
     template, syntax = read(file.read_text("utf-8"))

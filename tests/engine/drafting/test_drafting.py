@@ -132,7 +132,7 @@ REQUESTS: dict[str, dict[str, object]] = {
 }
 
 
-ANY = settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+ANY = settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
 rights = st.sampled_from([0.0, 0.5, 0.9, 1.0])
 
 
