@@ -137,7 +137,7 @@ def routes_part() -> str:
     service = Service(Store(Paths.find()), Settings())
     paths = create_app(service, Settings(), on_shutdown=lambda: None).openapi()["paths"]
     rows = [
-        [f"`{method.upper()} {path}`", operation["description"].split("\n\n")[0]]
+        [f"`{method.upper()} {path}`", " ".join(operation["description"].split("\n\n")[0].split())]
         for path, methods in paths.items()
         for method, operation in methods.items()
     ]
