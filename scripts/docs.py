@@ -18,8 +18,10 @@ from typing import Any
 
 import typer
 
+from llmrun.access.gate import Gate
 from llmrun.api import fields
 from llmrun.api.app import create_app
+from llmrun.api.metrics import Metrics
 from llmrun.cli.groups import ALIASES
 from llmrun.cli.main import app
 from llmrun.config import SETTINGS, Paths, Settings
@@ -144,6 +146,14 @@ def routes_part() -> str:
     return table(["route", "what it gives"], rows)
 
 
+def metrics_part() -> str:
+    rows = []
+    for family in Metrics(Service(Store(Paths.find()), Settings()), Gate(None)).families():
+        name = f"{family.name}_total" if family.type == "counter" else family.name
+        rows.append([f"`{name}`", family.type, family.documentation])
+    return table(["metric", "kind", "what it is"], rows)
+
+
 PARTS: dict[str, Callable[[], str]] = {
     "commands": commands_part,
     "absent": absent_part,
@@ -152,6 +162,7 @@ PARTS: dict[str, Callable[[], str]] = {
     "models": models_part,
     "routes": routes_part,
     "fields": fields.markdown,
+    "metrics": metrics_part,
 }
 
 

@@ -14,6 +14,7 @@ from llmrun.access.gate import Gate
 from llmrun.api.key_metrics import KeyMetrics
 from llmrun.api.llama_metrics import LlamaServerMetrics
 from llmrun.api.ports import Service
+from llmrun.api.runner_metrics import RunnerMetrics
 from llmrun.types import Finished
 
 _SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300)
@@ -27,6 +28,7 @@ class Metrics:
         self._registry = CollectorRegistry()
         self._registry.register(_Daemon(service))
         self._registry.register(KeyMetrics(gate))
+        self._registry.register(RunnerMetrics(service))
         self._responses = Counter(
             "llmrun_http_responses", "HTTP responses", ["route", "status"], registry=self._registry
         )
@@ -35,6 +37,8 @@ class Metrics:
         self._itl = self._histogram(
             "inter_token", "Mean time between the tokens of a request", _SECONDS_PER_TOKEN
         )
+        self._prefill = self._histogram("prefill", "First computed prompt token to the first token", _SECONDS)
+        self._decode = self._histogram("decode", "First token to the last", _SECONDS)
         self._speeds = LlamaServerMetrics(service)
         self._registry.register(self._speeds)
         service.observe(self._ended)
@@ -43,37 +47,32 @@ class Metrics:
         """An HTTP response began. `route` is a route's template, never what a client wrote."""
         self._responses.labels(route, str(status)).inc()
 
-    def _ended(self, _model: str, finished: Finished) -> None:
+    def _ended(self, model: str, finished: Finished) -> None:
         timings = finished.timings
         self._speeds.ended(finished)
-        self._queue.observe(timings.queue_ms / 1000)
-        self._ttft.observe(timings.ttft_ms / 1000)
-        self._itl.observe(timings.itl_ms / 1000)
+        for histogram, milliseconds in (
+            (self._queue, timings.queue_ms),
+            (self._prefill, timings.prefill_ms),
+            (self._decode, timings.decode_ms),
+            (self._ttft, timings.ttft_ms),
+            (self._itl, timings.itl_ms),
+        ):
+            histogram.labels(model).observe(milliseconds / 1000)
+
+    def families(self) -> Iterator[Metric]:
+        """Every metric with its name, kind and meaning, and the samples it has now."""
+        return iter(self._registry.collect())
 
     def render(self) -> bytes:
         """The page, in the text format that prometheus_client calls its latest."""
         return generate_latest(self._registry)
 
     def _histogram(self, name: str, about: str, buckets: tuple[float, ...]) -> Histogram:
-        return Histogram(f"llmrun_{name}_seconds", about, buckets=buckets, registry=self._registry)
-
-
-_OF_RUNNER: tuple[tuple[str, str], ...] = (
-    ("running", "Sequences being computed"),
-    ("waiting", "Requests that wait inside the runner"),
-    ("kv_total", "Cells of the KV cache"),
-    ("kv_used", "Cells held by running sequences"),
-    ("kv_retained", "Cells kept for later prompts"),
-    ("drafted", "Tokens guessed ahead and computed since the model was loaded"),
-    ("accepted", "Of these, tokens that became part of an answer"),
-    ("steps", "Engine steps since the model was loaded"),
-    ("preemptions", "Sequences put aside for want of cells since the model was loaded"),
-    ("decode_tps", "Tokens per second of late, all sequences together"),
-)
+        return Histogram(f"llmrun_{name}_seconds", about, ["model"], buckets=buckets, registry=self._registry)
 
 
 class _Daemon(Collector):
-    """The daemon's counters, and the latest numbers of each runner."""
+    """The daemon's counters, which outlive its runners."""
 
     def __init__(self, service: Service) -> None:
         self._service = service
@@ -94,20 +93,6 @@ class _Daemon(Collector):
         yield _by_model("runner_deaths", "Times a loaded model's process died", counters.deaths)
         waiting = "Requests that wait for a runner to load or to have room"
         yield GaugeMetricFamily("llmrun_waiting", waiting, value=self._service.waiting)
-        yield from self._runners()
-
-    def _runners(self) -> Iterator[Metric]:
-        loaded = self._service.loaded()
-        in_flight = GaugeMetricFamily("llmrun_model_in_flight", "Requests a model has", labels=["model"])
-        for model in loaded:
-            in_flight.add_metric([model.name], model.in_flight)
-        yield in_flight
-        for name, about in _OF_RUNNER:
-            gauge = GaugeMetricFamily(f"llmrun_model_{name}", about, labels=["model"])
-            for model in loaded:
-                if model.stats:
-                    gauge.add_metric([model.name], getattr(model.stats, name))
-            yield gauge
 
 
 def _by_model(name: str, about: str, counts: Mapping[str, int]) -> Metric:

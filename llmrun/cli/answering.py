@@ -111,7 +111,10 @@ def figures(answer: Answer) -> list[str]:
         lines.append(f"prefill  {timings.prefill_ms:.0f} ms{_rate(answer)}")
         lines.append(f"decode   {timings.decode_ms:.0f} ms{_speed(timings.itl_ms)}")
         lines.append(f"ttft     {timings.ttft_ms:.0f} ms")
-        lines.append(f"itl      {timings.itl_ms:.1f} ms")
+        lines.append(
+            f"itl      {timings.itl_ms:.1f} ms, half within {timings.itl_p50_ms:.1f},"
+            f" 95 % within {timings.itl_p95_ms:.1f}, longest {timings.itl_max_ms:.1f}"
+        )
     return lines
 
 

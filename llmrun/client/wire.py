@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from llmrun.errors import INTERNAL, KINDS, LlmrunError
-from llmrun.types import Message, Options, OutputFormat, Progress, Reasoning, Text, Timings, Usage
+from llmrun.types import Message, Options, OutputFormat, Progress, Reasoning, Stats, Text, Timings, Usage
 
 Part = Text | Reasoning | Progress
 """What an answer is made of while it comes."""
@@ -141,14 +141,6 @@ class LoadedInfo(msgspec.Struct, frozen=True):
     kind: str = "chat"
 
 
-class LoadedStats(msgspec.Struct, frozen=True):
-    running: int
-    waiting: int
-    kv_used: int
-    kv_total: int
-    decode_tps: float
-
-
 class LoadedModel(msgspec.Struct, frozen=True):
     """A model in memory. `info` and `stats` come once it is loaded; times in unix seconds."""
 
@@ -156,7 +148,7 @@ class LoadedModel(msgspec.Struct, frozen=True):
     state: str
     progress: float = 0.0
     info: LoadedInfo | None = None
-    stats: LoadedStats | None = None
+    stats: Stats | None = None
     pid: int | None = None
     since: float | None = None
     expires_at: float | None = None

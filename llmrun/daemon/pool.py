@@ -21,7 +21,8 @@ from llmrun.daemon.room import Room
 from llmrun.daemon.states import State
 from llmrun.daemon.wanted import Wanted
 from llmrun.errors import INTERNAL, SHUTTING_DOWN, LlmrunError
-from llmrun.runner.frames import ModelInfo, Stats
+from llmrun.runner.frames import ModelInfo
+from llmrun.types import Stats
 
 log = logging.getLogger(__name__)
 

@@ -29,7 +29,7 @@ from llmrun.daemon.runner_log import RunnerLog
 from llmrun.daemon.states import State
 from llmrun.errors import INTERNAL, MODEL_LOAD, RUNNER_DIED, LlmrunError
 from llmrun.runner import frames
-from llmrun.types import AnyRequest
+from llmrun.types import AnyRequest, Stats
 
 log = logging.getLogger(__name__)
 
@@ -54,7 +54,7 @@ class RunnerProcess:
     ) -> None:
         self.state = State.LOADING
         self.info: frames.ModelInfo | None = None
-        self.stats: frames.Stats | None = None
+        self.stats: Stats | None = None
         self.progress = 0.0
         self.pid: int | None = None
         self._load = load
@@ -169,7 +169,7 @@ class RunnerProcess:
     def _take(self, frame: frames.Up) -> None:
         if isinstance(frame, frames.Events):
             self._replies.deliver(frame.items)
-        elif isinstance(frame, frames.Stats):
+        elif isinstance(frame, Stats):
             self.stats = frame
         elif isinstance(frame, frames.LoadProgress):
             if frame.fraction > self.progress:

@@ -51,6 +51,9 @@ class DiskPrefixes:
         self._lock = threading.Lock()  # over the tree and the lengths
         self._tree: PrefixTree[str] = PrefixTree()
         self._tokens: dict[str, Tokens] = {}
+        self._sizes: dict[str, int] = {}
+        self.size = 0
+        """Bytes of the files of this key, as far as nobody else removed any."""
         self._queue: queue.Queue[tuple[Tokens, bytes] | None] = queue.Queue(_QUEUED)
         self.ready = threading.Event()
         """Set once the files that were there are known; until then they are misses."""
@@ -119,13 +122,15 @@ class DiskPrefixes:
             if tokens is None:
                 path.unlink(missing_ok=True)
             else:
-                self._remember(path.name, tokens)
+                with contextlib.suppress(OSError):  # another runner removed it
+                    self._remember(path.name, tokens, path.stat().st_size)
 
     def _write(self, tokens: Tokens, state: bytes) -> None:
         body = struct.pack("<I", len(tokens)) + tokens.astype("<i4").tobytes()
         checksum = zlib.crc32(state, zlib.crc32(body))
         self._remove_needless(tokens)
-        self._make_room(_HEAD.size + len(body) + len(state))
+        size = len(MAGIC) + 4 + len(body) + len(state)
+        self._make_room(size)
         self._folder.mkdir(parents=True, exist_ok=True)
         name = secrets.token_hex(8) + SUFFIX
         partial = self._folder / f"{name}.part"
@@ -137,7 +142,7 @@ class DiskPrefixes:
         except OSError:
             partial.unlink(missing_ok=True)
             raise
-        self._remember(name, tokens)
+        self._remember(name, tokens, size)
 
     def _remove_needless(self, tokens: Tokens) -> None:
         """Remove the files of beginnings of `tokens`: cut, the new one serves in their place."""
@@ -161,15 +166,18 @@ class DiskPrefixes:
             if path.parent == self._folder:
                 self._forget(path.name)
 
-    def _remember(self, name: str, tokens: Tokens) -> None:
+    def _remember(self, name: str, tokens: Tokens, size: int) -> None:
         with self._lock:
             self._tree.add(tokens, name)
             self._tokens[name] = tokens
+            self._sizes[name] = size
+            self.size += size
 
     def _forget(self, name: str) -> None:
         with self._lock:
             if (tokens := self._tokens.pop(name, None)) is not None:
                 self._tree.remove(tokens, name)
+                self.size -= self._sizes.pop(name)
 
 
 def _files(root: Path) -> Iterator[tuple[float, int, Path]]:

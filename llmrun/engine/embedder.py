@@ -13,7 +13,8 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from llmrun.engine.engine import Counters, Emit
+from llmrun.engine.counters import Counters
+from llmrun.engine.engine import Emit
 from llmrun.engine.vectors import Input, Room, VectorQueue, VectorRequest
 from llmrun.errors import CANCELLED, INTERNAL, SHUTTING_DOWN, LlmrunError
 from llmrun.llama import EmbeddingContext, Vector

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import queue
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 
 import numpy as np
 
 from llmrun.engine.answering import stopped, take
 from llmrun.engine.budget import PrefillBudget
 from llmrun.engine.choosing import Chooser
+from llmrun.engine.counters import Counters
 from llmrun.engine.drafting import Drafter, Drafting
 from llmrun.engine.job import Job
 from llmrun.engine.request import EngineRequest
@@ -35,18 +35,6 @@ Emit = Callable[[list[tuple[str, Event]]], None]
 _LONG_PREFILL = 64
 # Rows up to which steps with guesses are made, and their cost is learnt.
 _MOST_DRAFTED = 128
-
-
-@dataclass
-class Counters:
-    """Totals since the engine began."""
-
-    prompt_tokens: int = 0
-    cached_tokens: int = 0
-    completion_tokens: int = 0
-    drafted: int = 0
-    accepted: int = 0
-    steps: int = 0
 
 
 class Engine:
@@ -151,6 +139,7 @@ class Engine:
                 self._add(job.others())
             self._say(job, Started(len(note.prompt), note.seed))
         elif note in self._jobs:
+            self.counters.cancelled += 1
             self._fail(self._jobs[note], LlmrunError(CANCELLED, "the request was cancelled"))
 
     def _add(self, sequences: Iterable[Sequence]) -> None:
@@ -164,6 +153,7 @@ class Engine:
             return
         self._drafting.add(rows, self._room_for)
         outputs = self._fill(rows)
+        prefilled = sum(row.length for row in rows if not row.sequence.decoding)
         began = self._clock()
         if self._context.model.trimmable:  # what an aborted decode left must be cut away again
             self._long_prefills = frozenset(
@@ -176,7 +166,7 @@ class Engine:
         now = self._clock()
         if status is DecodeStatus.OK:
             self.scheduler.computed(rows)
-            self.counters.steps += 1
+            self.counters.stepped(prefilled, sum(row.output for row in rows), now - began)
             self._learn(rows, now - began)
             self._sample(rows, outputs)
         else:
@@ -256,7 +246,7 @@ class Engine:
             chosen = chooser.tokens(row, sequence.draft, by_row=request.logprobs is not None)
             seconds = job.decoding_seconds(self._clock())
             taken = take(sequence, chosen, chooser, self._context, seconds)
-            job.sampled(self._clock())
+            job.sampled(sequence, self._clock())
             self.counters.completion_tokens += taken.tokens
             self._keep(sequence, taken.row - row)
             if taken.text is not None:
@@ -292,6 +282,7 @@ class Engine:
         self._release(sequence)
         if job.ended:
             del self._jobs[job.request.id]
+            self.counters.itl.merge(job.gaps)
             self._say(job, Finished(job.usage(), job.timings(self._clock())))
 
     def _fail(self, job: Job, error: LlmrunError) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from llmrun.engine.latency import Latencies
 from llmrun.engine.request import EngineRequest
 from llmrun.engine.sequence import Sequence, State
 from llmrun.types import Progress, Timings, Usage
@@ -11,13 +12,15 @@ from llmrun.types import Progress, Timings, Usage
 
 @dataclass
 class Job:
-    """Times are on the engine's clock, in seconds; None until the moment has come."""
+    """Times are on the engine's clock, in seconds; None until the moment has come. `gaps`: between the tokens
+    of each answer; tokens that a step gave together count as one."""
 
     request: EngineRequest
     sequences: list[Sequence] = field(init=False)
     started: float | None = None
     first_token: float | None = None
     last_token: float | None = None
+    gaps: Latencies = field(default_factory=Latencies)
 
     def __post_init__(self) -> None:
         self.sequences = [Sequence(self.request, 0)]
@@ -33,8 +36,11 @@ class Job:
         """Whether every answer is complete."""
         return all(sequence.state is State.ENDED for sequence in self.sequences)
 
-    def sampled(self, now: float) -> None:
-        """A token was sampled for one of the answers."""
+    def sampled(self, sequence: Sequence, now: float) -> None:
+        """A step gave one of the answers a token or more."""
+        if sequence.last_token is not None:
+            self.gaps.add(now - sequence.last_token)
+        sequence.last_token = now
         if self.first_token is None:
             self.first_token = now
         self.last_token = now
@@ -72,4 +78,7 @@ class Job:
             decode_ms=(last - first) * 1e3,
             ttft_ms=(first - self.request.arrived) * 1e3,
             itl_ms=(last - first) * 1e3 / steps if steps > 0 else 0.0,
+            itl_p50_ms=self.gaps.percentile(0.5) * 1e3,
+            itl_p95_ms=self.gaps.percentile(0.95) * 1e3,
+            itl_max_ms=self.gaps.longest * 1e3,
         )

@@ -29,6 +29,8 @@ NOTHING_SAVED = Saved(-1, 0, 0)
 class Shelf(Protocol):
     """What lies behind the host memory: `llmrun.engine.disk_prefixes`. Nothing raises for the disk's sake."""
 
+    size: int
+
     def put(self, tokens: Tokens, state: bytes, *, wait: bool = False) -> None: ...
     def find(self, tokens: Tokens) -> Saved: ...
     def take(self, key: str) -> bytes | None: ...
@@ -61,12 +63,17 @@ class SavedPrefixes:
         self._kept: OrderedDict[int, _Kept] = OrderedDict()  # least recently used first
         self._next = 0
         self.ram_bytes = 0
-        self.hits = 0
+        self.ram_hits = self.disk_hits = 0
 
     @property
     def on(self) -> bool:
         """Whether anything can be kept at all."""
         return self._ram > 0 or self._disk is not None
+
+    @property
+    def disk_bytes(self) -> int:
+        """Bytes of the files that are known."""
+        return 0 if self._disk is None else self._disk.size
 
     def put(self, tokens: Tokens, state: bytes, adapters: Adapters = ()) -> None:
         """Keep a prefix, in place of those that it begins with; one that begins with it serves as well."""
@@ -106,12 +113,13 @@ class SavedPrefixes:
         """The KV of what `find` found; None where the disk has lost it or it is damaged."""
         if isinstance(saved.key, str):
             state = self._disk.take(saved.key) if self._disk is not None else None
+            self.disk_hits += state is not None
         else:
             kept = self._kept.get(saved.key)
             state = kept and kept.state
             if kept:
                 self._kept.move_to_end(saved.key)
-        self.hits += state is not None
+                self.ram_hits += 1
         return state
 
     def persist(self, tokens: Tokens, state: bytes, adapters: Adapters = ()) -> None:

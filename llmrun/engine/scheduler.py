@@ -66,6 +66,7 @@ class Scheduler:
         self.running: list[Sequence] = []
         self.retained = RetainedPrefixes()
         self.preemptions = 0
+        self.shared = 0  # sequences that began with cells of another
         self._turns = Turns()
 
     @property
@@ -165,12 +166,10 @@ class Scheduler:
 
     def _resume(self) -> None:
         while self.swapped and len(self.running) < self.parallel:
-            sequence = self.swapped[0]
             # One more cell for each running sequence: what comes back should not leave at once.
-            if not self._fits(sequence.length + len(self.running)):
+            if not self._fits(self.swapped[0].length + len(self.running)):
                 return
-            self.swapped.popleft()
-            self._swap_in(sequence)
+            self._swap_in(self.swapped.popleft())
 
     def _admit(self) -> None:
         # Looking at each costs a comparison with every resident prefix: no more than could begin soon.
@@ -192,6 +191,7 @@ class Scheduler:
     def _begin(self, sequence: Sequence, match: Match) -> None:
         source = match.source
         sequence.cached = match.length
+        self.shared += source is not None and match.length > 0
         if source is not None and source in self.retained and self._may_take_over(source, match.length):
             kv = self._cut(source, match.length)
             self.retained.remove(kv)

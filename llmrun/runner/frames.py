@@ -15,7 +15,7 @@ from collections.abc import Iterator
 import msgspec
 
 from llmrun.store.facts import ModelKind
-from llmrun.types import AnyRequest, ErrorInfo, Event
+from llmrun.types import AnyRequest, ErrorInfo, Event, Stats
 
 MAX_FRAME = 256 * 1024 * 1024
 _PREFIX = struct.Struct("<I")
@@ -93,28 +93,6 @@ class Events(msgspec.Struct, frozen=True, tag="events"):
     """Events of one engine step, in order, each with its request's id."""
 
     items: list[tuple[str, Event]]
-
-
-class Stats(msgspec.Struct, frozen=True, kw_only=True, tag="stats"):
-    """Sent after a change, at most a few times a second. Counters grow for the runner's life.
-
-    kv_used counts cells held by running sequences, kv_retained those kept for later prompts. `drafted`
-    and `accepted` as in Usage.
-    """
-
-    running: int = 0
-    waiting: int = 0
-    kv_used: int = 0
-    kv_retained: int = 0
-    kv_total: int = 0
-    prompt_tokens: int = 0
-    cached_tokens: int = 0
-    completion_tokens: int = 0
-    drafted: int = 0
-    accepted: int = 0
-    steps: int = 0
-    preemptions: int = 0
-    decode_tps: float = 0.0
 
 
 Down = Load | Submit | Cancel | Shutdown

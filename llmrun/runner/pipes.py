@@ -7,8 +7,8 @@ import queue
 import threading
 from collections.abc import Callable, Iterator
 
-from llmrun.runner.frames import Down, Events, FrameSplitter, Ready, Stats, Up, decode_down, encode
-from llmrun.types import Event
+from llmrun.runner.frames import Down, Events, FrameSplitter, Ready, Up, decode_down, encode
+from llmrun.types import Event, Stats
 
 READ_SIZE = 1 << 16
 

@@ -5,45 +5,63 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from llmrun.engine import Embedder, Engine
-from llmrun.runner.frames import Stats
+from llmrun.types import Stats
 
 
 class Statistics:
-    """Reads counters that the engine's and the embedder's threads change; each is one integer, so a reading
-    may be a step old but never torn."""
+    """Reads counters that the engine's and the embedder's threads change; each is one number, so a reading
+    may be a step old but never torn. What is of late is the mean since the last reading."""
 
     def __init__(self, engine: Engine | None, embedder: Embedder, clock: Callable[[], float]) -> None:
         self._engine = engine
         self._embedder = embedder
         self._clock = clock
         self._read_at = clock()
-        self._completion = 0
+        self._last = Stats()
+        self._occupancy = 0.0
 
     def read(self) -> Stats:
-        """The numbers now; `decode_tps` is the mean since the last reading."""
+        """The numbers now."""
         made = self._embedder.counters
         if self._engine is None:
             return Stats(running=self._embedder.running, prompt_tokens=made.prompt_tokens, steps=made.steps)
-        scheduler, counters, cells = (
-            self._engine.scheduler,
-            self._engine.counters,
-            self._engine.scheduler.cells,
-        )
-        now, completion = self._clock(), counters.completion_tokens
-        speed = (completion - self._completion) / max(now - self._read_at, 1e-9)
-        self._read_at, self._completion = now, completion
-        return Stats(
+        scheduler, counters = self._engine.scheduler, self._engine.counters
+        cells, saved = scheduler.cells, scheduler.saved
+        now, last = self._clock(), self._last
+        seconds = max(now - self._read_at, 1e-9)
+        if steps := counters.decode_steps - last.decode_steps:
+            self._occupancy = (counters.decode_rows - last.decode_rows) / steps / scheduler.parallel
+        self._read_at = now
+        self._last = Stats(
             running=len(scheduler.running) + self._embedder.running,
             waiting=len(scheduler.waiting) + len(scheduler.swapped),
+            swapped=len(scheduler.swapped),
             kv_used=cells.running,
             kv_retained=cells.retained,
             kv_total=cells.total,
+            kv_ram_bytes=saved.ram_bytes,
+            kv_disk_bytes=saved.disk_bytes,
+            hits_cells=scheduler.shared,
+            hits_ram=saved.ram_hits,
+            hits_disk=saved.disk_hits,
             prompt_tokens=counters.prompt_tokens + made.prompt_tokens,
             cached_tokens=counters.cached_tokens,
-            completion_tokens=completion,
+            prefilled=counters.prefilled,
+            completion_tokens=counters.completion_tokens,
             drafted=counters.drafted,
             accepted=counters.accepted,
             steps=counters.steps + made.steps,
+            decode_steps=counters.decode_steps,
+            decode_rows=counters.decode_rows,
+            busy_seconds=counters.busy_seconds,
             preemptions=scheduler.preemptions,
-            decode_tps=speed,
+            cancelled=counters.cancelled,
+            decode_tps=(counters.completion_tokens - last.completion_tokens) / seconds,
+            prefill_tps=(counters.prefilled - last.prefilled) / seconds,
+            occupancy=self._occupancy,
+            itl_p50_ms=counters.itl.percentile(0.5) * 1e3,
+            itl_p95_ms=counters.itl.percentile(0.95) * 1e3,
+            itl_p99_ms=counters.itl.percentile(0.99) * 1e3,
+            itl_max_ms=counters.itl.longest * 1e3,
         )
+        return self._last

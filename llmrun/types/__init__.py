@@ -45,6 +45,7 @@ from llmrun.types.requests import (
     TokenizeRequest,
 )
 from llmrun.types.sampling import Options, SamplerName, SamplingParams
+from llmrun.types.stats import Stats
 
 __all__ = [
     "AdapterScale",
@@ -79,6 +80,7 @@ __all__ = [
     "SamplingParams",
     "Snippet",
     "Started",
+    "Stats",
     "Stopped",
     "Terminal",
     "Text",

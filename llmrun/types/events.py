@@ -55,7 +55,8 @@ class Usage(msgspec.Struct, frozen=True, kw_only=True):
 class Timings(msgspec.Struct, frozen=True, kw_only=True):
     """Milliseconds. `queue`: until the first prompt token is computed; `prefill`: the prompt;
     `decode`: first to last token; `ttft`: arrival to first token; `itl`: mean time between tokens;
-    `load`: the part of `queue` until the model was loaded and had room."""
+    `load`: the part of `queue` until the model was loaded and had room. `itl_p50`, `itl_p95`, `itl_max`:
+    percentiles of the time between tokens, where those that came together count as one, and the longest."""
 
     queue_ms: float
     prefill_ms: float
@@ -63,6 +64,9 @@ class Timings(msgspec.Struct, frozen=True, kw_only=True):
     ttft_ms: float
     itl_ms: float
     load_ms: float = 0.0
+    itl_p50_ms: float = 0.0
+    itl_p95_ms: float = 0.0
+    itl_max_ms: float = 0.0
 
 
 class ErrorInfo(msgspec.Struct, frozen=True, kw_only=True):

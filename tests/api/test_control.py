@@ -4,7 +4,8 @@ import pytest
 from starlette.testclient import TestClient
 
 from llmrun.daemon.pool import LoadedModel
-from llmrun.runner.frames import ModelInfo, Stats
+from llmrun.runner.frames import ModelInfo
+from llmrun.types import Stats
 from tests.api.scripted import MODEL, ScriptedService
 from tests.support.frames import model_info, stats
 
@@ -82,8 +83,8 @@ def test_metrics_show_requests_models_and_times(http: TestClient, service: Scrip
     assert f'llmrun_runner_deaths_total{{model="{MODEL}"}} 1.0' in lines
     assert f'llmrun_model_kv_used{{model="{MODEL}"}} 300.0' in lines
     assert "llmrun_waiting 4.0" in lines
-    assert "llmrun_time_to_first_token_seconds_count 1.0" in lines
-    assert 'llmrun_time_to_first_token_seconds_bucket{le="0.025"} 1.0' in lines
+    assert f'llmrun_time_to_first_token_seconds_count{{model="{MODEL}"}} 1.0' in lines
+    assert f'llmrun_time_to_first_token_seconds_bucket{{le="0.025",model="{MODEL}"}} 1.0' in lines
     assert 'llmrun_http_responses_total{route="/v1/chat/completions",status="200"} 1.0' in lines
     assert 'llmrun_http_responses_total{route="unknown",status="404"} 1.0' in lines
 

@@ -5,7 +5,10 @@ from llmrun.types import Timings, Usage
 
 
 def test_timings_have_llama_servers_counts_and_speeds_and_ours() -> None:
-    took = Timings(queue_ms=1.0, prefill_ms=20.0, decode_ms=30.0, ttft_ms=21.0, itl_ms=15.0, load_ms=0.5)
+    took = Timings(
+        queue_ms=1.0, prefill_ms=20.0, decode_ms=30.0, ttft_ms=21.0, itl_ms=15.0, load_ms=0.5,
+        itl_p50_ms=14.0, itl_p95_ms=19.0, itl_max_ms=20.0,
+    )  # fmt: skip
     assert llama_timings(Usage(prompt=6, completion=3, cached=2), took) == {
         "cache_n": 2,
         "prompt_n": 4,
@@ -22,6 +25,9 @@ def test_timings_have_llama_servers_counts_and_speeds_and_ours() -> None:
         "ttft_ms": 21.0,
         "itl_ms": 15.0,
         "load_ms": 0.5,
+        "itl_p50_ms": 14.0,
+        "itl_p95_ms": 19.0,
+        "itl_max_ms": 20.0,
     }
 
 

@@ -299,3 +299,34 @@ def test_engine_tokens_wanted_are_prompt_and_answer(model: Model) -> None:
         assert list(tokens[:9]) == prompt
         assert len(tokens) == 9 + work.finished(first).usage.completion
         assert work.stopped(again).tokens == ()
+
+
+def test_engine_timings_say_how_the_times_between_tokens_are_spread(model: Model) -> None:
+    ticks = iter(range(1_000_000))  # every look at the clock is a second later
+    with running(model, clock=lambda: float(next(ticks))) as work:
+        request = work.submit(_prompt(3, 9), max_tokens=8, arrived=0.0)
+        work.wait()
+        timings = work.finished(request).timings
+        assert 0 < timings.itl_p50_ms <= timings.itl_p95_ms <= timings.itl_max_ms
+        assert timings.itl_max_ms == pytest.approx(timings.itl_ms, rel=0.01)  # each step looks as often
+        assert timings.itl_p50_ms == pytest.approx(timings.itl_ms, rel=0.05)
+        assert work.engine.counters.itl.longest * 1e3 == timings.itl_max_ms
+
+
+def test_engine_counters_tell_prompts_from_answers_and_cancelled_from_ended(model: Model) -> None:
+    prompt = _prompt(4, 40)
+    with running(model, batch=16) as work:
+        for _ in range(2):
+            work.submit(prompt, max_tokens=6)
+            work.wait()
+        cancelled = work.submit(_prompt(5, 9), max_tokens=400)
+        work.wait_for_text(cancelled)
+        work.engine.cancel(cancelled)
+        work.engine.cancel(cancelled)
+        work.wait()
+        counters = work.engine.counters
+    assert (counters.prompt_tokens, counters.cached_tokens, counters.prefilled) == (89, 39, 50)
+    assert counters.cancelled == 1
+    assert counters.decode_rows == counters.decode_steps == counters.completion_tokens
+    assert work.engine.scheduler.shared == 1
+    assert counters.busy_seconds > 0

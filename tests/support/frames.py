@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from llmrun.runner.frames import ModelInfo, Stats
+from llmrun.runner.frames import ModelInfo
+from llmrun.types import Stats
 
 
 def model_info(**given: Any) -> ModelInfo:
@@ -16,5 +17,4 @@ def model_info(**given: Any) -> ModelInfo:
 
 
 def stats(**given: Any) -> Stats:
-    counts = dict.fromkeys((name for name in Stats.__struct_fields__ if name != "decode_tps"), 0)
-    return Stats(**{**counts, "decode_tps": 0.0, **given})
+    return Stats(**given)

@@ -97,6 +97,18 @@ def _stat(name: str) -> Callable[[Record], str]:
     return lambda model: str(model["stats"][name]) if model["stats"] else "-"
 
 
+def _figure(model: Record, name: str, form: str) -> str:
+    return form.format(model["stats"][name]) if model["stats"] and _writes(model) else "-"
+
+
+def _cached(model: Record) -> str:
+    """The share of all prompt tokens that were not computed again."""
+    stats = model["stats"]
+    if not stats or not stats["prompt_tokens"] or not _writes(model):
+        return "-"
+    return f"{stats['cached_tokens'] / stats['prompt_tokens']:.0%}"
+
+
 COLUMNS: Columns = {
     "NAME": lambda model: model["name"],
     "KIND": lambda model: model["info"]["kind"] if model["info"] else "-",
@@ -106,8 +118,8 @@ COLUMNS: Columns = {
     "CONTEXT": _context,
     "RUNNING": _stat("running"),
     "WAITING": _stat("waiting"),
-    "TOKENS/S": lambda model: (
-        f"{model['stats']['decode_tps']:.0f}" if model["stats"] and _writes(model) else "-"
-    ),
+    "TOKENS/S": lambda model: _figure(model, "decode_tps", "{:.0f}"),
+    "ITL": lambda model: _figure(model, "itl_p50_ms", "{:.0f} ms"),
+    "CACHED": _cached,
     "EXPIRES": _expires,
 }

@@ -83,6 +83,9 @@ def test_reply_golden() -> None:
             "ttft_ms": 21.0,
             "itl_ms": 15.0,
             "load_ms": 0.0,
+            "itl_p50_ms": 0.0,
+            "itl_p95_ms": 0.0,
+            "itl_max_ms": 0.0,
         },
     }
 

@@ -18,7 +18,10 @@ from tests.cli.conftest import TIMEOUT, Shell
 from tests.support.frames import model_info, stats
 
 INFO = model_info(ctx=512, size=7_000_000, kv_bytes=3_000_000)
-STATS = stats(running=1, waiting=2, kv_used=30, kv_total=512, decode_tps=10.4)
+STATS = stats(
+    running=1, waiting=2, kv_used=30, kv_total=512, decode_tps=10.4, itl_p50_ms=96.2, prompt_tokens=80,
+    cached_tokens=20, drafted=7,
+)  # fmt: skip
 
 
 @pytest.fixture
@@ -33,8 +36,8 @@ def loaded(served: Shell) -> Shell:
 
 def test_ps_shows_what_is_held_and_done(loaded: Shell) -> None:
     lines = loaded.run("ps").out.splitlines()
-    assert lines[0].split() == (
-        ["NAME", "KIND", "STATE", "SIZE", "DEVICE", "CONTEXT", "RUNNING", "WAITING", "TOKENS/S", "EXPIRES"]
+    assert " ".join(lines[0].split()) == (
+        "NAME KIND STATE SIZE DEVICE CONTEXT RUNNING WAITING TOKENS/S ITL CACHED EXPIRES"
     )
     assert lines[1].split() == [
         "tiny:1m",
@@ -47,15 +50,18 @@ def test_ps_shows_what_is_held_and_done(loaded: Shell) -> None:
         "1",
         "2",
         "10",
+        "96",
+        "ms",
+        "25%",
         "in",
         "use",
     ]
-    assert lines[2].split() == ["big:7b", "-", "loading", "25%", "-", "-", "-", "-", "-", "-", "-"]
+    assert lines[2].split() == ["big:7b", "-", "loading", "25%", *"-" * 9]
 
 
 def test_ps_json_and_quiet(loaded: Shell) -> None:
     first, second = json.loads(loaded.run("ps", "--json").out)
-    assert (first["name"], first["stats"]["waiting"]) == ("tiny:1m", 2)
+    assert (first["name"], first["stats"]["waiting"], first["stats"]["drafted"]) == ("tiny:1m", 2, 7)
     assert second["info"] is None
     assert loaded.run("ps", "--quiet").out == "tiny:1m\nbig:7b\n"
 
