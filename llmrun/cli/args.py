@@ -55,4 +55,17 @@ Think = Annotated[
     typer.Option("--think/--no-think", help="Let the model reason first, or not; else as it likes."),
 ]
 
+Temperature = Annotated[float | None, typer.Option(help="0 takes the likeliest token.")]
+
+MaxTokens = Annotated[int | None, typer.Option(help="Longest answer, in tokens.")]
+
+FormatName = Annotated[
+    str | None, typer.Option("--format", help="json: the answer is one JSON object.", metavar="json")
+]
+
+Schema = Annotated[
+    str | None,
+    typer.Option(help="A JSON Schema the answer must validate against.", metavar="FILE|JSON"),
+]
+
 Local = Annotated[bool, typer.Option("--local", help="Use a daemon of its own, which ends with the command.")]

@@ -14,7 +14,7 @@ from llmrun.errors import USAGE, LlmrunError
 
 # section -> command -> module in llmrun.cli.commands
 SECTIONS: dict[str, dict[str, str]] = {
-    "Talk": {"run": "run", "chat": "chat", "embed": "embed"},
+    "Talk": {"run": "run", "chat": "chat", "map": "map", "embed": "embed"},
     "Models": {
         "pull": "pull",
         "list": "list",

@@ -13,7 +13,15 @@ import httpx
 import msgspec
 
 from llmrun.client.answer import Answer
-from llmrun.client.wire import EmbeddingsReply, LoadedModel, chat_body, completion_body, error_of
+from llmrun.client.wire import (
+    Completion,
+    EmbeddingsReply,
+    LoadedModel,
+    chat_body,
+    completion_body,
+    error_of,
+    whole_chat_body,
+)
 from llmrun.errors import CONFIG, DAEMON_UNREACHABLE, INTERNAL, LlmrunError
 from llmrun.hosts import base_url
 from llmrun.types import Message, Options, OutputFormat
@@ -24,6 +32,7 @@ CONNECT_TIMEOUT = 5.0
 CONTROL_TIMEOUT = 60.0  # stopping a model waits for its process to end
 # The daemon says something every few seconds while it works on an answer, even in a long prefill.
 SILENCE_TIMEOUT = 120.0
+_PATIENT = httpx.Timeout(None, connect=CONNECT_TIMEOUT)
 
 
 def _trust(file: str | None) -> ssl.SSLContext:
@@ -40,7 +49,7 @@ def _trust(file: str | None) -> ssl.SSLContext:
 
 
 class Client:
-    """One daemon's client; a context manager. Not thread-safe."""
+    """One daemon's client; a context manager. Its calls are thread-safe; an Answer is one thread's."""
 
     def __init__(
         self,
@@ -61,6 +70,7 @@ class Client:
             base_url=self.url,
             headers=headers,
             timeout=httpx.Timeout(SILENCE_TIMEOUT, connect=CONNECT_TIMEOUT),
+            limits=httpx.Limits(max_connections=None),  # as many as there are calls at once
             trust_env=False,
             verify=_trust(trusts) if tls else False,
         )
@@ -83,13 +93,35 @@ class Client:
         """Ask for the continuation of a raw prompt. Returns when the answer begins."""
         return self._stream("/v1/completions", completion_body(model, prompt, options, output))
 
+    def chat_whole(
+        self,
+        model: str,
+        messages: Sequence[Message],
+        options: Options,
+        output: OutputFormat | None = None,
+        *,
+        think: bool | None = None,
+        priority: int = 0,
+    ) -> Completion:
+        """The next turn of a conversation at once, however long that takes. A higher `priority` waits behind
+        lower ones, whoever asks."""
+        body = whole_chat_body(model, messages, options, output, think) | {"priority": priority}
+        return self._read("POST", "/v1/chat/completions", Completion, body, _PATIENT)
+
+    def load(self, model: str, options: Options) -> LoadedModel | None:
+        """Have the model loaded with the context that `options` name. None where it is gone already."""
+        only = Options(ctx=options.ctx, max_tokens=0)
+        with self.complete(model, ".", only) as answer:
+            for _ in answer:
+                pass
+        return next((loaded for loaded in self.loaded() if loaded.name == model), None)
+
     def embed(
         self, model: str, texts: Sequence[str], *, dimensions: int | None = None, truncate: bool = False
     ) -> EmbeddingsReply:
         """The vectors of `texts`, however long that takes."""
         body = {"model": model, "input": list(texts), "dimensions": dimensions, "truncate": truncate}
-        patient = httpx.Timeout(None, connect=CONNECT_TIMEOUT)
-        return self._read("POST", "/v1/embeddings", EmbeddingsReply, body, patient)
+        return self._read("POST", "/v1/embeddings", EmbeddingsReply, body, _PATIENT)
 
     def is_healthy(self, timeout: float = 2.0) -> bool:
         """Whether a daemon answers there at all."""

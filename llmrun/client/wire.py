@@ -16,6 +16,8 @@ from llmrun.types import Message, Options, OutputFormat, Progress, Reasoning, St
 Part = Text | Reasoning | Progress
 """What an answer is made of while it comes."""
 
+_STREAMED = {"stream": True, "stream_options": {"include_usage": True}, "return_progress": True}
+
 
 class Delta(msgspec.Struct, frozen=True):
     content: str | None = None
@@ -110,6 +112,32 @@ class Chunk(msgspec.Struct, frozen=True):
             yield from choice.parts()
 
 
+class WholeMessage(msgspec.Struct, frozen=True):
+    content: str | None = None
+
+
+class WholeChoice(msgspec.Struct, frozen=True):
+    message: WholeMessage
+    finish_reason: str | None = None
+
+
+class Completion(msgspec.Struct, frozen=True):
+    """A chat completion that was not streamed."""
+
+    choices: list[WholeChoice]
+    usage: WireUsage | None = None
+    timings: Timings | None = None
+
+    @property
+    def text(self) -> str:
+        """What the one answer says."""
+        return "".join(choice.message.content or "" for choice in self.choices)
+
+    @property
+    def finish_reason(self) -> str | None:
+        return next((choice.finish_reason for choice in self.choices), None)
+
+
 class WireVector(msgspec.Struct, frozen=True):
     index: int
     embedding: list[float]
@@ -132,9 +160,10 @@ class EmbeddingsReply(msgspec.Struct, frozen=True):
 
 
 class LoadedInfo(msgspec.Struct, frozen=True):
-    """Contexts in tokens, sizes in bytes."""
+    """Contexts in tokens, sizes in bytes, `parallel` sequences that are decoded together."""
 
     ctx: int
+    parallel: int
     size: int
     kv_bytes: int
     device: str
@@ -163,8 +192,19 @@ def chat_body(
     think: bool | None = None,
 ) -> dict[str, Any]:
     """A streamed chat request. `think`: reasoning on or off; None leaves it as the model has it."""
+    return {**whole_chat_body(model, messages, options, output, think), **_STREAMED}
+
+
+def whole_chat_body(
+    model: str,
+    messages: Sequence[Message],
+    options: Options,
+    output: OutputFormat | None = None,
+    think: bool | None = None,
+) -> dict[str, Any]:
+    """A chat request whose answer comes at once."""
     thinking = {} if think is None else {"think": think}
-    return {"model": model, "messages": turns(messages), **_streamed(options, output), **thinking}
+    return {"model": model, "messages": turns(messages), **_wanted(options, output), **thinking}
 
 
 def turns(messages: Sequence[Message]) -> list[dict[str, Any]]:
@@ -183,13 +223,12 @@ def completion_body(
     model: str, prompt: str, options: Options, output: OutputFormat | None = None
 ) -> dict[str, Any]:
     """A streamed request for a raw prompt, with no template around it."""
-    return {"model": model, "prompt": prompt, **_streamed(options, output)}
+    return {"model": model, "prompt": prompt, **_wanted(options, output), **_STREAMED}
 
 
-def _streamed(options: Options, output: OutputFormat | None) -> dict[str, Any]:
-    """What both requests share. The dialect knows every option by our name; those not set are left out."""
-    asked = {"stream": True, "stream_options": {"include_usage": True}, "return_progress": True}
-    body = {**asked, **msgspec.to_builtins(options)}
+def _wanted(options: Options, output: OutputFormat | None) -> dict[str, Any]:
+    """What all requests share. The dialect knows every option by our name; those not set are left out."""
+    body: dict[str, Any] = msgspec.to_builtins(options)
     if output is not None:
         body["response_format"] = _response_format(output)
     return body

@@ -7,7 +7,19 @@ from typing import Annotated
 
 import typer
 
-from llmrun.cli.args import AsJson, Local, ModelName, OptionPairs, System, Think, new_app
+from llmrun.cli.args import (
+    AsJson,
+    FormatName,
+    Local,
+    MaxTokens,
+    ModelName,
+    OptionPairs,
+    Schema,
+    System,
+    Temperature,
+    Think,
+    new_app,
+)
 from llmrun.cli.options import parse_options
 from llmrun.cli.output_format import output_format
 from llmrun.cli.prompt import StandardInput, gather
@@ -26,10 +38,10 @@ def run(
         list[str] | None, typer.Argument(metavar="PROMPT", help="Words of the prompt; - is stdin.")
     ] = None,
     system: System = None,
-    temperature: Annotated[float | None, typer.Option(help="0 takes the likeliest token.")] = None,
+    temperature: Temperature = None,
     top_p: Annotated[float | None, typer.Option(help="Keep the likeliest tokens up to this sum.")] = None,
     seed: Annotated[int | None, typer.Option(help="The same seed gives the same answer.")] = None,
-    max_tokens: Annotated[int | None, typer.Option(help="Longest answer, in tokens.")] = None,
+    max_tokens: MaxTokens = None,
     stop: Annotated[
         list[str] | None, typer.Option(help="End the answer before this text; repeatable.", metavar="TEXT")
     ] = None,
@@ -40,13 +52,8 @@ def run(
     file: Annotated[
         list[str] | None, typer.Option(help="A text file put after the prompt; repeatable.", metavar="FILE")
     ] = None,
-    format_name: Annotated[
-        str | None, typer.Option("--format", help="json: the answer is one JSON object.", metavar="json")
-    ] = None,
-    schema: Annotated[
-        str | None,
-        typer.Option(help="A JSON Schema the answer must validate against.", metavar="FILE|JSON"),
-    ] = None,
+    format_name: FormatName = None,
+    schema: Schema = None,
     think: Think = None,
     thoughts: Annotated[
         bool | None,
