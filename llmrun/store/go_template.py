@@ -17,7 +17,10 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
-_LOOKS_GO = re.compile(r"\{\{-?\s*(?:\.|\$|/\*|(?:if|range|end|else|template|with|block|define|break)\b)")
+_LOOKS_GO = re.compile(
+    r"\{\{-?\s*(?:\.|\$|/\*|(?:if|range|end|else|template|with|block|define|break)(?=\s|\}))"
+)
+_JINJA_BLOCK = re.compile(r"\{%[-+]?\s*(?:if|for|set|macro|raw|filter|call|block|generation)\b")
 _ACTION = re.compile(r"(\{\{(?:-(?=\s))?)(.*?)((?<=\s)-\}\}|\}\})", re.DOTALL)
 _TOKEN = re.compile(
     r'\s*(?:(?P<string>"(?:[^"\\]|\\.)*"|`[^`]*`)|(?P<number>-?\d+)|(?P<op>:=|[()|,=])'
@@ -57,8 +60,9 @@ class Untranslatable(Exception):
 
 
 def looks_go(template: str) -> bool:
-    """Whether `template` holds what only Go writes in double braces."""
-    return _LOOKS_GO.search(template) is not None
+    """Whether `template` holds what Go alone writes in double braces, and no block of Jinja's: there such words
+    are names or stand in a text."""
+    return _LOOKS_GO.search(template) is not None and _JINJA_BLOCK.search(template) is None
 
 
 def to_jinja(template: str) -> str:

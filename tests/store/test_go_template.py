@@ -114,6 +114,9 @@ def test_to_jinja_what_has_no_twin_is_refused_with_the_reason(template: str, rea
         ("{{ if .System }}", True),
         ("{{ messages[0].content }}{{ ranges }}{{ enddate }}{{- tools }}", False),
         ("{% if x %}{{ '.' }}{% endif %}", False),
+        ("{%- if x -%}{{ '{{ .Prompt }}' }}{% endif %}", False),
+        ("{%- for block in parts %}{{- block.text }}{{ block }}{% endfor %}", False),
+        ("{{ block['text'] }}{{ template.name }}", False),
     ],
 )
 def test_looks_go_tells_the_two_apart(template: str, go: bool) -> None:
