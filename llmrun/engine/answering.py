@@ -45,8 +45,7 @@ def take(
         text += piece
         if reason is not None or sequence.full:
             break
-    said = sequence.said(text) if text or sequence.pending_logprobs else None
-    return Taken(count, row, said, reason)
+    return Taken(count, row, sequence.said(text), reason)
 
 
 def _text(sequence: Sequence, token: int, ends: bool, context: Context) -> str:

@@ -112,10 +112,18 @@ class Sequence:
         self._tokens[self.length] = token
         self.length += 1
 
-    def said(self, text: str) -> Text:
-        """`text` as the next event of this answer, with what was noted of its tokens since the last."""
-        event = Text(self.index, text, tuple(self.pending_logprobs), tuple(self.pending_tokens))
-        self.pending_logprobs.clear()
+    def said(self, text: str) -> Text | None:
+        """`text` as the next event of this answer, with what was noted of its tokens since the last. None
+        where there is nothing to say. Log probabilities of tokens whose text is withheld wait for it."""
+        noted, withheld = self.pending_logprobs, len(self.text.withheld.encode())
+        count = len(noted)
+        while withheld and count and len(noted[count - 1].raw) <= withheld:
+            count -= 1
+            withheld -= len(noted[count].raw)
+        if not text and not count:
+            return None
+        event = Text(self.index, text, tuple(noted[:count]), tuple(self.pending_tokens))
+        del noted[:count]
         self.pending_tokens.clear()
         return event
 

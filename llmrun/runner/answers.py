@@ -9,6 +9,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import cast
 
 from llmrun.chat.syntax import (
     ArgumentsPiece,
@@ -37,11 +38,28 @@ MakeParser = Callable[[], OutputParser]
 
 @dataclass
 class _Answer:
-    """One answer's parser, and the log probabilities of tokens whose text it still holds back."""
+    """One answer's parser, and the log probabilities of tokens that are not yet known to be shown."""
 
     parser: OutputParser
     logprobs: list[TokenLogprob] = field(default_factory=list)
     calls: int = 0
+
+    def spent_on(self, text: str, *, last: bool) -> tuple[TokenLogprob, ...]:
+        """The log probabilities of the tokens that make `text`, which is shown now. Those in front of them,
+        of markers and calls, are gone. `last`: what follows is held back, so it is sought from behind."""
+        raw, sought = b"".join(entry.raw for entry in self.logprobs), text.encode()
+        begin = max(raw.rfind(sought) if last else raw.find(sought), 0)
+        end = begin + len(sought)
+        taken, place, count = [], 0, 0
+        for entry in self.logprobs:
+            if place >= end:
+                break
+            place += len(entry.raw)
+            count += 1
+            if place > begin:
+                taken.append(entry)
+        del self.logprobs[:count]
+        return tuple(taken)
 
 
 class Answers:
@@ -111,9 +129,6 @@ def _said(event: Text, answer: _Answer, single: bool) -> list[Event]:
 
 def _stopped(event: Stopped, answer: _Answer, single: bool) -> list[Event]:
     events = _events(answer.parser.close(cut=event.reason == "length"), event.index, answer, single)
-    if answer.logprobs:
-        events.append(Text(event.index, "", tuple(answer.logprobs)))
-        answer.logprobs.clear()
     called = answer.calls and event.reason == "stop" and event.stop_sequence is None
     if called:
         event = Stopped(event.index, "tool_calls", None, event.tokens)
@@ -121,23 +136,24 @@ def _stopped(event: Stopped, answer: _Answer, single: bool) -> list[Event]:
 
 
 def _events(pieces: list[Piece], index: int, answer: _Answer, single: bool) -> list[Event]:
-    """`pieces` as events, neighbours of a kind joined; log probabilities go with the first text."""
+    """`pieces` as events, neighbours of a kind joined; log probabilities go with the text of their tokens."""
     events: list[Event] = []
     for piece in pieces:
         if isinstance(piece, ContentPiece | ReasoningPiece):
             kind = Text if isinstance(piece, ContentPiece) else Reasoning
-            logprobs = tuple(answer.logprobs)
-            answer.logprobs.clear()
             last = events[-1] if events else None
             if isinstance(last, Text | Reasoning) and isinstance(last, kind):
-                events[-1] = kind(index, last.text + piece.text, last.logprobs + logprobs)
+                events[-1] = kind(index, last.text + piece.text)
             else:
-                events.append(kind(index, piece.text, logprobs))
+                events.append(kind(index, piece.text))
         elif isinstance(piece, CallPiece | ArgumentsPiece) and (piece.call == 0 or not single):
             events.append(_call_event(piece, index, answer))
-    if answer.logprobs and events and not any(isinstance(event, Text | Reasoning) for event in events):
-        events.append(Text(index, "", tuple(answer.logprobs)))
-        answer.logprobs.clear()
+    if answer.logprobs:
+        shown = [place for place, event in enumerate(events) if isinstance(event, Text | Reasoning)]
+        for place in shown:
+            said = cast("Text | Reasoning", events[place])
+            logprobs = answer.spent_on(said.text, last=place == shown[-1])
+            events[place] = type(said)(index, said.text, logprobs)
     return events
 
 

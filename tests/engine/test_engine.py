@@ -104,6 +104,20 @@ def test_engine_token_ids_come_with_the_text_they_made(model: Model) -> None:
         assert ids == work.stopped(request).tokens[9:] == (5 + ord("a"),) * 4
 
 
+@pytest.mark.parametrize(
+    ("stop", "expected"), [("aab", [("a", b"a"), ("aaa", b"aaa")]), ("aaa", []), ("xaaa", [("a", b"a")] * 4)]
+)
+def test_engine_log_probabilities_come_with_the_text_they_are_of(
+    model: Model, stop: str, expected: list[tuple[str, bytes]]
+) -> None:
+    letter = SamplingParams(temperature=0, logit_bias={5 + ord("a"): 1000.0})
+    with running(model) as work:
+        request = work.submit(_prompt(7, 9), params=letter, stop=(stop,), max_tokens=4, logprobs=0)
+        work.wait()
+        texts = [event for event in work.events[request] if isinstance(event, Text)]
+        assert [(event.text, b"".join(e.raw for e in event.logprobs)) for event in texts] == expected
+
+
 def test_engine_answer_ends_before_a_line_that_is_indented_too_little(model: Model) -> None:
     newline = SamplingParams(temperature=0, logit_bias={5 + ord("\n"): 1000.0})
     with running(model) as work:

@@ -63,11 +63,21 @@ def test_answer_is_told_in_parts_and_no_marker_is_left(size: int) -> None:
     assert events[-1] == DONE
 
 
-def test_every_token_keeps_its_log_probability() -> None:
-    text = f"<think>\nHm\n</think>\n\nSure\n{CALL}"
-    events = answered(text)
-    listed = [e for event in events if isinstance(event, Text | Reasoning) for e in event.logprobs]
-    assert b"".join(entry.raw for entry in listed).decode() == text
+@pytest.mark.parametrize("size", [1, 2, 3])
+def test_log_probabilities_are_those_of_the_text_beside_them(size: int) -> None:
+    text = f"<think>\nHm, think\n</think>\n\nSure, call 🦙 a < b\n{CALL}\n{CALL}"
+    events = answered(text, size=size)
+    for kind in (Text, Reasoning):
+        listed = [e for event in events if isinstance(event, kind) for e in event.logprobs]
+        raw, said = b"".join(entry.raw for entry in listed), joined(events, kind).encode()
+        assert said in raw
+        assert len(raw) < len(said) + 2 * size  # but for a token that is half a marker
+
+
+@pytest.mark.parametrize("kept", [5, 20, 30, len(CALL)])
+def test_tokens_of_a_call_have_no_log_probabilities(kept: int) -> None:
+    events = answered(CALL[:kept], reason="length")
+    assert not [e for e in events if isinstance(e, Text) and (e.text or e.logprobs)]
 
 
 def test_call_cut_by_the_limit_is_reported_as_far_as_it_came() -> None:
