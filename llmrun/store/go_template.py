@@ -60,8 +60,7 @@ class Untranslatable(Exception):
 
 
 def looks_go(template: str) -> bool:
-    """Whether `template` holds what Go alone writes in double braces, and no block of Jinja's: there such
-    words are names or stand in a text."""
+    """Whether `template` holds what Go alone writes in double braces, and no block of Jinja's."""
     return _LOOKS_GO.search(template) is not None and _JINJA_BLOCK.search(template) is None
 
 
