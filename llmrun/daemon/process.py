@@ -4,7 +4,7 @@ In: a `Load`, requests and cancels. Out: per request a `Reply` that ends in exac
 Knows frames and states; not which runner serves whom, nor why one is stopped.
 
     loading ──Ready──▶ ready ──stop(), no frame──▶ stopping ──▶ dead
-       └── stop(), LoadFailed, no progress ───────────┘          ▲
+       └── stop(), LoadFailed, no progress; stuck ────┘          ▲
           └────────────── it dies by itself ─────────────────────┘
 
 `run` is the owner: it spawns, waits, ends and reaps the child, and nothing else does. All methods belong
@@ -27,6 +27,7 @@ from llmrun.daemon.child import STDOUT, Child, Patience
 from llmrun.daemon.replies import Replies, Reply
 from llmrun.daemon.runner_log import RunnerLog
 from llmrun.daemon.states import State
+from llmrun.daemon.vitals import Bounds, Vitals
 from llmrun.errors import INTERNAL, MODEL_LOAD, RUNNER_DIED, LlmrunError
 from llmrun.runner import frames
 from llmrun.types import AnyRequest, Stats
@@ -39,9 +40,10 @@ COMMAND = (sys.executable, "-m", "llmrun.runner")
 @dataclass(frozen=True)
 class Limits:
     """`load_stall`: seconds of loading without progress before a runner is given up. A slow disk may
-    take as long as it needs while the fraction loaded still grows."""
+    take as long as it needs while the fraction loaded still grows. `bounds`: when a loaded one is stuck."""
 
     load_stall: float = 300.0
+    bounds: Bounds = field(default_factory=Bounds)
     patience: Patience = field(default_factory=Patience)
 
 
@@ -67,6 +69,8 @@ class RunnerProcess:
         self._on_ready: Callable[[frames.ModelInfo], None]
         self._over = asyncio.Event()
         self._sign_of_life = 0.0
+        self._vitals = Vitals(self._limits.bounds)
+        self._next_look: asyncio.TimerHandle | None = None
         self._asked = False
         self._end: LlmrunError | None = None
 
@@ -98,6 +102,8 @@ class RunnerProcess:
             self._bury(await child.end(self._limits.patience))
             raise
         finally:
+            if self._next_look:
+                self._next_look.cancel()
             child.close()
             self._log.close()
         return self._bury(code)
@@ -107,6 +113,9 @@ class RunnerProcess:
         reply = self._replies.open(request.id)
         if self.state is State.READY and self._child:
             self._child.send(frames.encode(frames.Submit(request)))
+            if self._next_look is None:
+                self._vitals.begin(time.monotonic())
+                self._look()
         else:
             self._replies.fail_all(self._end or self._died("it is not ready"))
         return reply
@@ -153,6 +162,20 @@ class RunnerProcess:
             except asyncio.TimeoutError:
                 continue
 
+    def _look(self) -> None:
+        """See that it is alive, again and again for as long as it has work."""
+        self._next_look = None
+        if self.state is not State.READY or self._child is None or self._replies.empty:
+            return
+        look = self._vitals.look(time.monotonic())
+        if look.stuck:
+            message = f"the engine of {self.name} was ended, as {look.stuck}"
+            self._break(LlmrunError(RUNNER_DIED, message, cause=look.stuck, log=self._log.tail))
+            return
+        if look.ask:
+            self._child.send(frames.encode(frames.Ping()))
+        self._next_look = asyncio.get_running_loop().call_later(look.wait, self._look)
+
     def _output(self, fd: int, data: bytes) -> None:
         if fd != STDOUT:
             self._log.feed(data)
@@ -168,9 +191,14 @@ class RunnerProcess:
 
     def _take(self, frame: frames.Up) -> None:
         if isinstance(frame, frames.Events):
+            self._vitals.heard(time.monotonic(), moved=True)
             self._replies.deliver(frame.items)
         elif isinstance(frame, Stats):
+            stepped = self.stats is None or frame.steps != self.stats.steps
+            self._vitals.heard(time.monotonic(), moved=stepped)
             self.stats = frame
+        elif isinstance(frame, frames.Pong):
+            self._vitals.heard(time.monotonic(), moved=False)
         elif isinstance(frame, frames.LoadProgress):
             if frame.fraction > self.progress:
                 self.progress = frame.fraction

@@ -45,6 +45,11 @@ class Replies:
     def __init__(self) -> None:
         self._open: dict[str, Reply | None] = {}
 
+    @property
+    def empty(self) -> bool:
+        """Whether the runner has said the last word on every request."""
+        return not self._open
+
     def open(self, request_id: str) -> Reply:
         """A new reply; LlmrunError CONFLICT where a request with this id has not ended yet."""
         if request_id in self._open:

@@ -23,6 +23,8 @@ from llmrun.runner.frames import (
     Load,
     LoadFailed,
     LoadProgress,
+    Ping,
+    Pong,
     Ready,
     Shutdown,
     Submit,
@@ -185,6 +187,8 @@ def main() -> None:
                 runner.submit(request)
             case Cancel(request_id):
                 runner.cancel(request_id)
+            case Ping():
+                writer.put(Pong())
             case Shutdown():
                 runner.close()
                 os._exit(0)

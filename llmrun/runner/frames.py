@@ -1,7 +1,7 @@
 """What crosses the pipes between daemon and runner, and how: length-prefixed msgpack.
 
-Down (the runner's stdin):  Load, then any number of Submit and Cancel, then Shutdown or end of file.
-Up   (the runner's stdout): LoadProgress…, then Ready or LoadFailed; then Events and Stats.
+Down (the runner's stdin):  Load, then any number of Submit, Cancel and Ping, then Shutdown or end of file.
+Up   (the runner's stdout): LoadProgress…, then Ready or LoadFailed; then Events, Stats and Pong.
 
 A runner that reads end of file ends itself at once, so it never outlives its daemon. The runner's
 stderr is its log: one line a record, and what native code prints before it aborts.
@@ -55,6 +55,10 @@ class Cancel(msgspec.Struct, frozen=True, tag="cancel"):
     id: str
 
 
+class Ping(msgspec.Struct, frozen=True, tag="ping"):
+    """Say that you are alive. Answered at once, whatever is being computed."""
+
+
 class Shutdown(msgspec.Struct, frozen=True, tag="shutdown"):
     """Close the model and exit 0. Requests still running end as failed."""
 
@@ -95,8 +99,12 @@ class Events(msgspec.Struct, frozen=True, tag="events"):
     items: list[tuple[str, Event]]
 
 
-Down = Load | Submit | Cancel | Shutdown
-Up = LoadProgress | Ready | LoadFailed | Events | Stats
+class Pong(msgspec.Struct, frozen=True, tag="pong"):
+    """The answer to a Ping; Stats follow."""
+
+
+Down = Load | Submit | Cancel | Ping | Shutdown
+Up = LoadProgress | Ready | LoadFailed | Events | Stats | Pong
 
 _encoder = msgspec.msgpack.Encoder()
 _down = msgspec.msgpack.Decoder(Down)

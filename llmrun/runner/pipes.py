@@ -7,7 +7,7 @@ import queue
 import threading
 from collections.abc import Callable, Iterator
 
-from llmrun.runner.frames import Down, Events, FrameSplitter, Ready, Up, decode_down, encode
+from llmrun.runner.frames import Down, Events, FrameSplitter, Pong, Ready, Up, decode_down, encode
 from llmrun.types import Event, Stats
 
 READ_SIZE = 1 << 16
@@ -32,8 +32,9 @@ class FrameWriter:
     """Writes frames in the order of `put`, from a thread of its own.
 
     `put` never blocks, so the engine does not wait for a slow daemon. Statistics are read from
-    `stats`, to be set before Ready is put, and sent behind Ready and Events, at most every `STATS_S` seconds.
-    Events go through `read` where it is set, so that what they become is found out off the engine's thread.
+    `stats`, to be set before Ready is put, and sent behind Ready, Events and Pong, at most every `STATS_S`
+    seconds. Events go through `read` where it is set, so that what they become is found out off the engine's
+    thread.
     """
 
     STATS_S = 0.25
@@ -72,7 +73,7 @@ class FrameWriter:
                     return
                 if not self._write(frame):
                     return
-                stale = stale or isinstance(frame, Ready | Events)
+                stale = stale or isinstance(frame, Ready | Events | Pong)
             if stale and self.stats and self._clock() - told >= self.STATS_S:
                 if not self._write(self.stats()):
                     return

@@ -27,6 +27,8 @@ from llmrun.runner.frames import (
     LoadFailed,
     LoadProgress,
     ModelInfo,
+    Ping,
+    Pong,
     Ready,
     Shutdown,
     Submit,
@@ -68,6 +70,9 @@ def main() -> None:
             note(folder / "cancels", frame.id)
             if "mute" not in script:
                 send_event(frame.id, Failed(LlmrunError(CANCELLED, "the client left").info()))
+        elif isinstance(frame, Ping):
+            if "frozen" not in script:
+                send(Pong())
         elif isinstance(frame, Shutdown) and not stubborn and "deaf" not in script:
             return
     if stubborn:
@@ -77,7 +82,7 @@ def main() -> None:
 def load_model(load: Load, script: str) -> None:
     """good; gate: ready once the file `open` lies beside, or ends when told to; fails; dies; hangs;
     crawls: slow but going on; stubborn: ends neither when asked nor on SIGTERM; mute: answers no cancel;
-    deaf: ends at the end of its input only."""
+    deaf: ends at the end of its input only; frozen: gives no sign of life when asked."""
     log("I", f"loading {load.name}")
     if "stubborn" in script:
         signal.signal(signal.SIGTERM, signal.SIG_IGN)

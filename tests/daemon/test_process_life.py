@@ -14,6 +14,8 @@ import pytest
 
 from llmrun.daemon.child import Patience
 from llmrun.daemon.process import Limits
+from llmrun.daemon.states import State
+from llmrun.daemon.vitals import Bounds
 from llmrun.errors import MODEL_LOAD, NO_MEMORY, RUNNER_DIED
 from tests.daemon.fakes import COMMAND, request, run, until
 from tests.daemon.life import HASTY, STOP, anext_text, collect, failure, living
@@ -219,3 +221,59 @@ def _is_zombie(pid: int) -> bool:
         return psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
     except psutil.NoSuchProcess:
         return True
+
+
+BRISK = Limits(patience=HASTY.patience, bounds=Bounds(quiet=0.2, silence=0.5, standstill=60))
+
+
+def test_stopped_process_is_stuck_ends_its_requests_and_is_killed(tmp_path: Path) -> None:
+    async def story() -> None:
+        async with living(tmp_path, limits=BRISK) as life:
+            process = await life.ready()
+            reply = process.submit(request("stall"))
+            await anext_text(reply)
+            assert process.pid is not None
+            os.kill(process.pid, signal.SIGSTOP)
+            error = failure(await collect(reply))
+            assert error.code == RUNNER_DIED.code
+            assert "was ended, as it gave no sign of life for" in error.message
+            end = await life.end()
+            assert end is not None
+            assert end.message == error.message
+
+    run(story())
+
+
+def test_process_that_answers_when_asked_is_not_stuck_however_long_it_says_nothing(tmp_path: Path) -> None:
+    async def story() -> None:
+        async with living(tmp_path, limits=BRISK) as life:
+            process = await life.ready()
+            reply = process.submit(request("stall"))
+            await anext_text(reply)
+            await asyncio.sleep(1.5)
+            assert process.state is State.READY
+
+    run(story())
+
+
+def test_process_that_answers_and_makes_no_progress_is_given_up(tmp_path: Path) -> None:
+    async def story() -> None:
+        limits = Limits(patience=HASTY.patience, bounds=Bounds(quiet=0.1, silence=20, standstill=0.6))
+        async with living(tmp_path, limits=limits) as life:
+            process = await life.ready()
+            error = failure(await collect(process.submit(request("stall"))))
+            assert "made no progress for 0.6 s" in error.message
+
+    run(story())
+
+
+def test_process_without_work_is_left_alone(tmp_path: Path) -> None:
+    async def story() -> None:
+        async with living(tmp_path, "frozen", BRISK) as life:
+            process = await life.ready()
+            await collect(process.submit(request("3")))
+            await asyncio.sleep(1.2)
+            assert process.state is State.READY
+            await collect(process.submit(request("3", id="second")))
+
+    run(story())

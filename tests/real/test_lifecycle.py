@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import signal
 import threading
+from collections.abc import AsyncGenerator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 
+import httpx
+import psutil
 import pytest
 
-from llmrun.config import DEFAULT_MODEL
+from llmrun.config import DEFAULT_MODEL, Paths, Settings
+from llmrun.daemon.process import Limits
+from llmrun.daemon.service import Service
+from llmrun.daemon.vitals import Bounds
+from llmrun.store import Store
+from llmrun.types import Event, Failed, Finished, GenerateRequest, Options
 from tests.real.daemons import Daemon, eventually, has_ended
 
 pytestmark = pytest.mark.real
@@ -79,3 +89,52 @@ def test_four_answers_that_outgrow_the_cells_together_all_finish(home: Path) -> 
         assert eventually(running.is_at_rest, 1.0)
     finally:
         running.close()
+
+
+def test_runner_that_is_stopped_is_found_killed_and_replaced(home: Path) -> None:
+    """SIGSTOP: with the real runner, and less patience than a user's daemon has."""
+    limits = Limits(bounds=Bounds(quiet=0.5, silence=2.0))
+    store = Store(Paths.find({"LLMRUN_HOME": str(home)}))
+
+    async def story() -> None:
+        service = Service(store, Settings(ctx=512), limits=limits)
+
+        def ask(id: str, tokens: int) -> AsyncGenerator[Event, None]:
+            options = Options(max_tokens=tokens, ignore_eos=True)
+            return service.ask(GenerateRequest(id=id, model=DEFAULT_MODEL, prompt="Once", options=options))
+
+        try:
+            events = ask("stopped", 400)
+            await anext(events)
+            (loaded,) = service.loaded()
+            assert loaded.pid is not None
+            os.kill(loaded.pid, signal.SIGSTOP)
+            *_, last = [event async for event in events]
+            assert isinstance(last, Failed)
+            assert last.error.code == "runner_died"
+            assert "no sign of life" in last.error.message
+            *_, last = [event async for event in ask("next", 2)]
+            assert isinstance(last, Finished)
+            assert not psutil.pid_exists(loaded.pid)
+        finally:
+            await service.close()
+
+    asyncio.run(asyncio.wait_for(story(), 60))
+
+
+def test_daemon_killed_while_it_shuts_down_leaves_nothing(home: Path) -> None:
+    running = Daemon(home, LLMRUN_CTX="2048")
+    running.http.post("/v1/completions", json={**ENDLESS, "stream": False, "max_tokens": 2})
+    runner = running.runner()
+    with (
+        suppress(httpx.TransportError),
+        running.http.stream("POST", "/v1/completions", json=ENDLESS) as reply,
+    ):
+        next(reply.iter_lines())
+        running.process.terminate()  # it drains: the stream still runs
+        assert running.process.poll() is None
+        running.process.kill()
+        running.process.communicate()
+    running.http.close()
+    assert eventually(lambda: has_ended(runner), 1.0)
+    Daemon(home).close()
