@@ -16,12 +16,15 @@ import msgspec
 from starlette.requests import Request
 
 from llmrun.api.schema import Body
-from llmrun.errors import INVALID_REQUEST, TOO_LARGE, UNSUPPORTED_MEDIA, LlmrunError
+from llmrun.errors import INVALID_REQUEST, TIMEOUT, TOO_LARGE, UNSUPPORTED_MEDIA, LlmrunError
 
 B = TypeVar("B", bound=Body)
 
 MAX_BODY = 16 * 1024 * 1024
 """Bytes. Four times the text of a million-token context; bodies carry no media."""
+
+BODY_SECONDS = 300.0
+"""For a whole body to come: 16 MiB over a slow line."""
 
 LARGE = 100_000
 """Bytes from which on a body is worth a thread: below, it takes a few milliseconds."""
@@ -74,7 +77,10 @@ async def read_body(request: Request, body: type[B], *, from_curl: bool = False)
     Where the daemon is lenient, `request.state.not_honoured` names the fields that were passed over.
     Raises LlmrunError, and starlette's ClientDisconnect where the client leaves before all of it came.
     """
-    raw = await _read(request, from_curl)
+    try:
+        raw = await asyncio.wait_for(_read(request, from_curl), BODY_SECONDS)
+    except asyncio.TimeoutError:
+        raise LlmrunError(TIMEOUT, f"the body did not come within {BODY_SECONDS:g} s") from None
     passed_over: list[str] | None = [] if request.app.state.lenient else None
 
     def checked() -> B:

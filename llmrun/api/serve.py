@@ -12,6 +12,7 @@ import errno
 import json
 import logging
 import os
+import resource
 import signal
 import socket
 import sys
@@ -30,6 +31,7 @@ from llmrun.access.keyring import Keyring
 from llmrun.access.usage import UsageLog
 from llmrun.api.app import create_app
 from llmrun.api.certificate import Certificate, certificate
+from llmrun.api.connection import BoundedConnection
 from llmrun.api.inflight import InFlight
 from llmrun.config import Paths, Settings
 from llmrun.daemon.lock import DaemonAddress, DaemonLock
@@ -42,6 +44,7 @@ logger = logging.getLogger(__name__)
 
 DRAIN = 5
 """Seconds that answers may still run after the daemon was asked to end."""
+MANY_FILES = 65_536
 KEEP_ALIVE = 75
 """Seconds that an idle connection stays open: longer than clients keep theirs, so they close first."""
 
@@ -61,6 +64,7 @@ def serve(settings: Settings, paths: Paths, *, no_auth: bool = False) -> None:
             hint="make a key (llmrun keys create NAME), set --api-key (LLMRUN_API_KEY), or say --no-auth",
         )
     tls = certificate(settings)
+    _allow_many_files()
     lock = DaemonLock(paths)
     lock.acquire()
     try:
@@ -119,6 +123,15 @@ def _bind(host: str, port: int) -> socket.socket:
         ) from None
 
 
+def _allow_many_files() -> None:
+    """Every connection is a file: as many as the system lets us have, not the few that shells begin with."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = MANY_FILES if hard == resource.RLIM_INFINITY else min(hard, MANY_FILES)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        with contextlib.suppress(ValueError, OSError):  # macOS has bounds of its own
+            resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+
+
 def _when_stdin_ends(call: Callable[[], None]) -> None:
     while os.read(sys.stdin.fileno(), 4096):
         pass
@@ -148,6 +161,7 @@ class _Server(uvicorn.Server):
         super().__init__(
             uvicorn.Config(
                 create_app(service, settings, self.ask_to_end, self._in_flight, gate),
+                http=BoundedConnection,
                 lifespan="off",
                 ws="none",
                 log_config=None,

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 import uvicorn
 
 from llmrun.api.app import create_app
+from llmrun.api.connection import BoundedConnection
 from llmrun.config import Settings
 from tests.api.scripted import ScriptedService
 
@@ -29,7 +30,9 @@ def serving(service: ScriptedService, settings: Settings | None = None) -> Itera
             ready.set()
 
     app = create_app(service, settings or Settings(), lambda: None)
-    config = uvicorn.Config(app, host="127.0.0.1", port=0, lifespan="off", ws="none", log_config=None)
+    config = uvicorn.Config(
+        app, http=BoundedConnection, host="127.0.0.1", port=0, lifespan="off", ws="none", log_config=None
+    )
     server = Server(config)
     thread = threading.Thread(target=lambda: asyncio.run(server.serve()))
     thread.start()

@@ -9,7 +9,7 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import httpx
 import psutil
@@ -46,7 +46,7 @@ def has_ended(process: psutil.Process) -> bool:
 class Daemon:
     """`llmrun serve` on a free port; `close` ends it and checks that nothing is left."""
 
-    def __init__(self, home: Path, **settings: str) -> None:
+    def __init__(self, home: Path, *, stderr: IO[bytes] | int = subprocess.PIPE, **settings: str) -> None:
         self.port = free_port()
         self.url = f"http://127.0.0.1:{self.port}"
         self.env = {
@@ -57,13 +57,13 @@ class Daemon:
             **settings,
         }
         self.process = subprocess.Popen(
-            [*COMMAND, "serve"], env=self.env, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
+            [*COMMAND, "serve"], env=self.env, stdout=subprocess.DEVNULL, stderr=stderr
         )
         self.http = httpx.Client(base_url=self.url, timeout=60)
         if not eventually(self._answers, 30):
             self.process.kill()
             _, log = self.process.communicate()
-            raise AssertionError(log.decode("utf-8", "replace"))
+            raise AssertionError((log or b"").decode("utf-8", "replace"))
 
     def _answers(self) -> bool:
         try:

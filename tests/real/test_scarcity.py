@@ -1,0 +1,120 @@
+"""A real daemon, each test its own, whose disk is full, whose memory is small, whose files are damaged."""
+
+from __future__ import annotations
+
+import resource
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from llmrun.config import DEFAULT_MODEL, Paths
+from llmrun.store import Store
+from tests.real.daemons import Daemon, eventually
+
+pytestmark = pytest.mark.real
+
+SHORT = {"model": DEFAULT_MODEL, "prompt": "Hi", "max_tokens": 2}
+
+
+def short(daemon: Daemon) -> int:
+    return daemon.http.post("/v1/completions", json=SHORT).status_code
+
+
+def test_log_on_a_full_disk_stops_nothing(home: Path) -> None:
+    full = Path("/dev/full")
+    if not full.exists():
+        pytest.skip("there is no /dev/full")
+    with full.open("wb") as log:
+        running = Daemon(home, stderr=log, LLMRUN_CTX="512")
+        try:
+            assert short(running) == 200
+            runner = running.runner()
+            runner.kill()
+            runner.wait(5)
+            assert eventually(lambda: short(running) == 200, 20)
+        finally:
+            running.close()
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A folder with room for 3 MB."""
+    place = tmp_path / "small"
+    place.mkdir()
+    mount = shutil.which("mount")
+    made = mount and subprocess.run(
+        [mount, "-t", "tmpfs", "-o", "size=3m", "tmpfs", place], capture_output=True
+    )
+    if not made or made.returncode:
+        pytest.skip("mounting a small disk is not allowed here")
+    yield place
+    subprocess.run(["umount", place], check=True)
+
+
+def test_kv_prefixes_on_a_full_disk_are_done_without(home: Path, tmp_path: Path, small_disk: Path) -> None:
+    place = tmp_path / "home"
+    shutil.copytree(home / "models", place / "models", copy_function=_linked)
+    (place / "cache").mkdir()
+    (place / "cache" / "kv").symlink_to(small_disk)
+    running = Daemon(place, LLMRUN_CTX="512", LLMRUN_CACHE_DISK="1G", LLMRUN_CACHE_RAM="0")
+    try:
+        for number in range(4):
+            body = {**SHORT, "prompt": f"{number} " + "word " * 250}
+            assert running.http.post("/v1/completions", json=body).status_code == 200
+        assert eventually(running.is_at_rest, 5)
+    finally:
+        running.close()
+
+
+def _linked(source: str, destination: str) -> str:
+    Path(destination).hardlink_to(source)
+    return destination
+
+
+@pytest.mark.skipif(not hasattr(resource, "prlimit"), reason="prlimit is Linux's")
+@pytest.mark.parametrize(
+    ("megabytes", "status", "code"), [(550, 507, "out_of_memory"), (250, 500, "runner_died")]
+)
+def test_too_little_memory_is_a_clear_error_and_the_daemon_lives(
+    home: Path, megabytes: int, status: int, codes: set[str]
+) -> None:
+    """Enough for the model but not for its context; and not enough for a runner to begin."""
+    running = Daemon(home, LLMRUN_CTX="8192")
+    none = resource.RLIM_INFINITY
+    try:
+        # A child inherits the bound; the daemon itself is far below it.
+        resource.prlimit(running.process.pid, resource.RLIMIT_AS, (megabytes << 20, none))
+        reply = running.http.post("/v1/completions", json=SHORT)
+        assert reply.status_code == status
+        assert reply.json()["error"]["code"] in codes
+        assert running.http.get("/health").status_code == 200
+        resource.prlimit(running.process.pid, resource.RLIMIT_AS, (none, none))
+        assert eventually(lambda: short(running) == 200, 30)
+    finally:
+        running.close()
+
+
+def test_flipped_bits_in_a_manifest_are_named_and_the_other_models_work(home: Path, tmp_path: Path) -> None:
+    place = tmp_path / "home"
+    shutil.copytree(home / "models", place / "models", copy_function=shutil.copy2)
+    store = Store(Paths.find({"LLMRUN_HOME": str(place)}))
+    store.copy(DEFAULT_MODEL, "spare")
+    manifest = next(path for path in (place / "models").rglob("*spare*") if path.is_file())
+    raw = bytearray(manifest.read_bytes())
+    running = Daemon(place, LLMRUN_CTX="512")
+    try:
+        for position in range(0, len(raw), max(1, len(raw) // 12)):
+            flipped = bytearray(raw)
+            flipped[position] ^= 0x80
+            manifest.write_bytes(flipped)
+            reply = running.http.post("/v1/completions", json={**SHORT, "model": "spare"})
+            assert reply.status_code in (200, 404, 422, 500, 507), reply.text
+            assert "Traceback" not in reply.text
+            if reply.status_code != 200:
+                assert "spare" in reply.json()["error"]["message"]
+            assert short(running) == 200
+    finally:
+        running.close()
