@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import importlib.metadata
+import itertools
 import re
 import subprocess
 import sys
@@ -60,9 +61,10 @@ HOME_OF = {
     "typer": {"cli"},
     "rich": {"cli"},
     "prompt_toolkit": {"cli"},
+    "matplotlib": {"cli"},
 }
 
-HEAVY = ("llama_cpp", "fastapi", "pydantic", "numpy", "huggingface_hub", "httpx")
+HEAVY = ("llama_cpp", "fastapi", "pydantic", "numpy", "huggingface_hub", "httpx", "matplotlib")
 MAX_LINES = 350
 
 
@@ -202,9 +204,12 @@ def test_libraries_that_mark_a_layer_stay_in_it() -> None:
 
 @cache
 def declared() -> set[str]:
-    """The distributions that pyproject.toml names as dependencies, normalised."""
+    """The distributions that pyproject.toml names as dependencies, also of extras that users install,
+    normalised."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
-    return {normal(match[0]) for text in project["dependencies"] if (match := re.match(r"[\w.-]+", text))}
+    extras = (texts for name, texts in project["optional-dependencies"].items() if name != "dev")
+    texts = itertools.chain(project["dependencies"], *extras)
+    return {normal(match[0]) for text in texts if (match := re.match(r"[\w.-]+", text))}
 
 
 def normal(distribution: str) -> str:

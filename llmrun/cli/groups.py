@@ -29,7 +29,13 @@ SECTIONS: dict[str, dict[str, str]] = {
         "prune": "prune",
     },
     "Daemon": {"serve": "serve", "ps": "ps", "stop": "stop", "logs": "logs", "keys": "keys"},
-    "Help": {"doctor": "doctor", "config": "config", "template": "template", "uninstall": "uninstall"},
+    "Look closer": {"bench": "bench"},
+    "Help": {
+        "doctor": "doctor",
+        "config": "config",
+        "template": "template",
+        "uninstall": "uninstall",
+    },
 }
 ALIASES = {"ls": "list"}
 EVERYWHERE = ("debug", "quiet")  # the names of the flags that every command takes

@@ -17,6 +17,7 @@ from llmrun.client.wire import (
     Completion,
     EmbeddingsReply,
     LoadedModel,
+    Tokens,
     chat_body,
     completion_body,
     error_of,
@@ -88,9 +89,9 @@ class Client:
         return self._stream("/v1/chat/completions", chat_body(model, messages, options, output, think))
 
     def complete(
-        self, model: str, prompt: str, options: Options, output: OutputFormat | None = None
+        self, model: str, prompt: str | Sequence[int], options: Options, output: OutputFormat | None = None
     ) -> Answer:
-        """Ask for the continuation of a raw prompt. Returns when the answer begins."""
+        """Ask for the continuation of a raw prompt, text or token ids. Returns when the answer begins."""
         return self._stream("/v1/completions", completion_body(model, prompt, options, output))
 
     def chat_whole(
@@ -115,6 +116,11 @@ class Client:
             for _ in answer:
                 pass
         return next((loaded for loaded in self.loaded() if loaded.name == model), None)
+
+    def tokenize(self, model: str, text: str) -> list[int]:
+        """The token ids of a text, in which no control token parses."""
+        body = {"model": model, "content": text, "parse_special": False}
+        return self._read("POST", "/tokenize", Tokens, body).tokens
 
     def embed(
         self, model: str, texts: Sequence[str], *, dimensions: int | None = None, truncate: bool = False

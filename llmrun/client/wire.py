@@ -138,6 +138,10 @@ class Completion(msgspec.Struct, frozen=True):
         return next((choice.finish_reason for choice in self.choices), None)
 
 
+class Tokens(msgspec.Struct, frozen=True):
+    tokens: list[int]
+
+
 class WireVector(msgspec.Struct, frozen=True):
     index: int
     embedding: list[float]
@@ -220,9 +224,9 @@ def turns(messages: Sequence[Message]) -> list[dict[str, Any]]:
 
 
 def completion_body(
-    model: str, prompt: str, options: Options, output: OutputFormat | None = None
+    model: str, prompt: str | Sequence[int], options: Options, output: OutputFormat | None = None
 ) -> dict[str, Any]:
-    """A streamed request for a raw prompt, with no template around it."""
+    """A streamed request for a raw prompt, text or token ids, with no template around it."""
     return {"model": model, "prompt": prompt, **_wanted(options, output), **_STREAMED}
 
 

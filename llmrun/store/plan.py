@@ -172,10 +172,16 @@ def automatic_context(
     return max(CELLS, min(most, room // per_cell if per_cell else most))
 
 
+def bytes_read(model: Anatomy, kv_type: str, said: int) -> int:
+    """Bytes that one answer's next token reads from memory behind `said` tokens: the weights in use, and
+    the KV of all that was said."""
+    return model.active + sum(layer_kv(layer, kv_type) for layer in model.layers) * said
+
+
 def decode_speed(model: Anatomy, machine: Machine, kv_type: str, said: int) -> float | None:
     """Tokens a second of one answer after `said` tokens, on the CPU; None where the memory's bandwidth is not
     known, a GPU has part of the model, or it writes none."""
     if machine.bandwidth is None or machine.gpu_memory or model.encodes:
         return None
-    read = model.active + sum(layer_kv(layer, kv_type) for layer in model.layers) * said
+    read = bytes_read(model, kv_type, said)
     return 1 / (read / (SHARE * machine.bandwidth) + MEETING * len(model.layers))

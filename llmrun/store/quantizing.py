@@ -8,11 +8,7 @@ one when it was interrupted.
 from __future__ import annotations
 
 import hashlib
-import json
-import os
 import shutil
-import subprocess
-import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,6 +20,7 @@ from llmrun.store.facts import facts_of
 from llmrun.store.ggml import FILE_TYPES, TENSOR_TYPES
 from llmrun.store.gguf import GGUFHeader, read_header
 from llmrun.store.manifest import Manifest, now
+from llmrun.store.native_child import ChildError, said_by
 from llmrun.store.peeking import Peek
 from llmrun.store.progress import Meter, PullProgress
 from llmrun.store.shelf import Shelf
@@ -145,31 +142,11 @@ class Quantizer:
             "imatrix": str(wish.imatrix.absolute()) if wish.imatrix else None,
         }
         meter.expect(size)
-        problem = ""
-        with subprocess.Popen(
-            [sys.executable, "-m", "llmrun.llama.quantizer", json.dumps(job)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            text=True,
-            encoding="utf-8",
-            env={**os.environ, "PYTHONSAFEPATH": "1"},
-        ) as process:
-            assert process.stdout is not None
-            try:
-                for line in process.stdout:
-                    said = json.loads(line)
-                    if "step" in said:
-                        meter.at(target.name, size * said["step"] // said["of"], size, "quantize")
-                    elif said.get("done"):
-                        return
-                    else:
-                        problem = said["error"]
-                code = process.wait()
-            finally:
-                process.kill()
-        problem = problem or f"its process ended with {code}"
-        raise LlmrunError(MODEL_LOAD, f"{wish.kind} of {source.name} failed: {problem}", hint="")
+        try:
+            for said in said_by("llmrun.llama.quantizer", job):
+                meter.at(target.name, size * said["step"] // said["of"], size, "quantize")
+        except ChildError as error:
+            raise LlmrunError(MODEL_LOAD, f"{wish.kind} of {source.name} failed: {error}", hint="") from None
 
 
 def _expected(headers: Sequence[GGUFHeader], kind: str) -> int:
