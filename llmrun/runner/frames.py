@@ -80,7 +80,6 @@ class ModelInfo(msgspec.Struct, frozen=True, kw_only=True):
     kv_bytes: int
     device: str
     description: str
-    has_template: bool
     adapters: int = 0
     kind: ModelKind = "chat"
 

@@ -1,13 +1,14 @@
-"""What a request forbids: end tokens, for a while or for good, and strings."""
+"""What a request forbids: end tokens, for a while or for good, and strings; and which tokens it may bias."""
 
 from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from llmrun.engine import Guide
 from llmrun.engine.vetoes import BannedStrings, Spellings, Vetoes
+from llmrun.errors import INVALID_REQUEST, LlmrunError
 from llmrun.llama import Vocab
 from llmrun.types import Options
 
@@ -21,6 +22,16 @@ class Limiter:
     @functools.cached_property
     def _spellings(self) -> Spellings:
         return Spellings([self._vocab.piece(token) for token in range(self._vocab.size)])
+
+    def check(self, logit_bias: Iterable[int]) -> None:
+        """INVALID_REQUEST where a bias names a token that the vocabulary does not have."""
+        for token in logit_bias:
+            if not 0 <= token < self._vocab.size:
+                raise LlmrunError(
+                    INVALID_REQUEST,
+                    f"logit_bias names token {token}, but the model's tokens are 0 to {self._vocab.size - 1}",
+                    field="logit_bias",
+                )
 
     def limit(
         self, guides: Sequence[Guide], options: Options, n: int

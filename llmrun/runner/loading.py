@@ -117,7 +117,6 @@ def _prepare(spec: Load, path: Path, model: Model, emit: Emit) -> Loaded:
             kv_bytes=kv_bytes,
             device=_device_name(),
             description=model.description,
-            has_template=template is not None,
             adapters=len(adapters),
             kind=kind,
         ),

@@ -54,7 +54,7 @@ _ELSEWHERE = {
     "num_gpu": "set LLMRUN_GPU_LAYERS",
     "num_thread": "set LLMRUN_THREADS",
     "num_batch": "llmrun chooses it",
-    "num_keep": "llmrun keeps every token",
+    "num_keep": "llmrun keeps the system prompt, and leaves out nothing unasked",
     "main_gpu": "llmrun uses every device",
     "use_mmap": "llmrun always maps the file",
     "use_mlock": "llmrun never locks memory",

@@ -119,7 +119,6 @@ def load_model(load: Load, script: str) -> None:
                 kv_bytes=ctx,
                 device="CPU",
                 description="fake",
-                has_template=True,
             )
         )
     )

@@ -4,14 +4,10 @@ import time
 from types import SimpleNamespace
 from typing import cast
 
-import msgspec
-import pytest
-
 from llmrun.chat.prompt import Prompt
-from llmrun.chat.vocab import Vocab
 from llmrun.errors import CANCELLED
 from llmrun.runner.answers import Answers
-from llmrun.runner.desk import Desk, score_from
+from llmrun.runner.desk import Desk
 from llmrun.runner.loading import Loaded
 from llmrun.types import Event, Failed, GenerateRequest
 
@@ -58,22 +54,3 @@ def test_request_cancelled_while_prepared_leaves_no_echo_behind() -> None:
     desk.prepare(GenerateRequest(id="r", model="m", prompt="x", echo=True))
     assert [type(event) for _, event in said] == [Failed]
     assert desk._answers._echoes == {}
-
-
-@pytest.mark.parametrize(
-    ("prompt", "ids", "wanted"),
-    [
-        ("Once", [1, 7], 1),
-        ("<s>Once", [1, 7], 0),
-        ("Once", [7], 0),
-        ((1, 7), [1, 7], 0),
-    ],
-)
-def test_scores_of_an_echoed_prompt_leave_out_a_bos_that_is_not_in_it(
-    prompt: str | tuple[int, ...], ids: list[int], wanted: int
-) -> None:
-    vocab = cast(Vocab, SimpleNamespace(bos=1, text=lambda _: "<s>"))
-    request = GenerateRequest(id="r", model="m", prompt=prompt, echo=True, logprobs=0)
-    assert score_from(request, ids, vocab) == wanted
-    assert score_from(msgspec.structs.replace(request, echo=False), ids, vocab) is None
-    assert score_from(msgspec.structs.replace(request, logprobs=None), ids, vocab) is None

@@ -138,7 +138,6 @@ def test_runner_ready_tells_the_model_as_it_is(tiny: Path) -> None:
         assert isinstance(ready, Ready)
         assert (ready.info.ctx, ready.info.ctx_train, ready.info.parallel) == (256, 512, 3)
         assert ready.info.vocab == 266
-        assert ready.info.has_template
 
 
 def test_runner_answers_chat_and_raw_prompts_together(tiny: Path) -> None:

@@ -11,7 +11,7 @@ from llmrun.types import Stats
 def model_info(**given: Any) -> ModelInfo:
     plain = {
         "ctx": 4096, "ctx_train": 8192, "parallel": 2, "vocab": 1000, "params": 1_000_000, "size": 100,
-        "kv_bytes": 10, "device": "CPU", "description": "fake", "has_template": True,
+        "kv_bytes": 10, "device": "CPU", "description": "fake",
     }  # fmt: skip
     return ModelInfo(**{**plain, **given})
 

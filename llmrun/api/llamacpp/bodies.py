@@ -105,10 +105,10 @@ class Completing(OfModel, LlamaSampling):
     n_cache_reuse: Annotated[int | None, Ignored("prompts are cached by themselves")] = None
     id_slot: Annotated[int | None, _CELLS] = None
     slot_id: Annotated[int | None, _CELLS] = None
-    n_keep: Annotated[int | None, Ignored("the context is never shifted, so all of the prompt is kept")] = (
-        None
-    )
-    n_discard: Annotated[int | None, Ignored("the context is never shifted")] = None
+    n_keep: Annotated[
+        int | None, Ignored("what is left out stands behind the system prompt, which is kept")
+    ] = None
+    n_discard: Annotated[int | None, Ignored("a context that shifts leaves out half")] = None
     t_max_prompt_ms: Annotated[int | None, Ignored("llama-server has no such limit either")] = None
     sse_ping_interval: Annotated[int | None, Ignored("a quiet stream gets a comment every few seconds")] = (
         None

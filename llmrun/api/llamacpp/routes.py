@@ -28,13 +28,13 @@ from llmrun.api.llamacpp.requests import completion_requests, infill_request
 from llmrun.api.llamacpp.settings import generation_settings
 from llmrun.api.llamacpp.texts import (
     BiasOfTokens,
-    Content,
     TokenList,
     detokenize_request,
     tokenize_request,
 )
 from llmrun.api.oneline import one_line
 from llmrun.api.ports import Service
+from llmrun.api.rendered import RenderedText
 from llmrun.api.schema import takes
 from llmrun.types import DetokenizeRequest, GenerateRequest, Options, Rendered, Started, Stopped
 
@@ -76,7 +76,7 @@ def llamacpp_routes(service: Service, in_flight: InFlight) -> APIRouter:
         body = await read_body(request, DetokenizeBody)
         model = await chosen(service, body.model)
         asked = detokenize_request(body, request.state.request_id, model.name)
-        return _json(await whole(request, in_flight, answers(service, [asked]), Content()))
+        return _json(await whole(request, in_flight, answers(service, [asked]), RenderedText("content")))
 
     async def biases(request: Request, body: Completing, model: str) -> dict[int, float]:
         bias = BiasOfTokens(body.logit_bias or ())

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from llmrun.api.llamacpp.bodies import DetokenizeBody, TokenizeBody
 from llmrun.api.llamacpp.logit_bias import Bias
 from llmrun.api.oneline import Json
-from llmrun.types import DetokenizeRequest, Event, Rendered, Tokenized, TokenizeRequest
+from llmrun.types import DetokenizeRequest, Event, Tokenized, TokenizeRequest
 
 
 def tokenize_request(body: TokenizeBody, request_id: str, model: str) -> TokenizeRequest:
@@ -48,20 +48,6 @@ def _piece(raw: bytes) -> str | list[int]:
 
 def detokenize_request(body: DetokenizeBody, request_id: str, model: str) -> DetokenizeRequest:
     return DetokenizeRequest(id=request_id, model=model, tokens=tuple(body.tokens))
-
-
-class Content:
-    """The reply: the tokens' text."""
-
-    def __init__(self) -> None:
-        self._text = ""
-
-    def add(self, _request: int, event: Event) -> None:
-        if isinstance(event, Rendered):
-            self._text = event.text
-
-    def body(self) -> Json:
-        return {"content": self._text}
 
 
 class BiasOfTokens:

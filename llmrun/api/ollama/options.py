@@ -62,7 +62,9 @@ class ModelOptions(Body):
     frequency_penalty: Annotated[float | None, within("frequency_penalty", "0 is off")] = None
     seed: Annotated[int | None, Field(ge=-1, lt=2**63, description="−1 or none: a fresh one"), Whole] = None
     stop: Annotated[Stops | None, Field(description="a string or a list of them, none empty")] = None
-    num_keep: Annotated[object, Ignored("the context is never shifted, so all of the prompt is kept")] = None
+    num_keep: Annotated[
+        object, Ignored("what is left out stands behind the system prompt, which is kept")
+    ] = None
     num_batch: Annotated[object, Ignored("steps are sized as they go")] = None
     num_gpu: Annotated[object, Ignored(f"{_AT_START}LLMRUN_GPU_LAYERS")] = None
     num_thread: Annotated[object, Ignored(f"{_AT_START}LLMRUN_THREADS")] = None

@@ -14,13 +14,13 @@ from llmrun.api.answers import answers
 from llmrun.api.body import read_body
 from llmrun.api.delivery import whole
 from llmrun.api.inflight import InFlight
-from llmrun.api.oneline import Json
 from llmrun.api.openai.bodies import ChatBody
 from llmrun.api.openai.chat import to_request
 from llmrun.api.openai.routes import named
 from llmrun.api.ports import Service
+from llmrun.api.rendered import RenderedText
 from llmrun.api.schema import takes
-from llmrun.types import Event, Rendered, RenderRequest
+from llmrun.types import RenderRequest
 
 
 class TemplateBody(ChatBody):
@@ -38,20 +38,6 @@ def template_request(body: TemplateBody, request_id: str) -> RenderRequest:
     return RenderRequest(id=request_id, model=body.model, prompt=prompt)
 
 
-class Prompt:
-    """The reply."""
-
-    def __init__(self) -> None:
-        self._text = ""
-
-    def add(self, _request: int, event: Event) -> None:
-        if isinstance(event, Rendered):
-            self._text = event.text
-
-    def body(self) -> Json:
-        return {"prompt": self._text}
-
-
 def template_routes(service: Service, in_flight: InFlight) -> APIRouter:
     """The route, bound to one app's parts."""
     router = APIRouter(tags=["llama.cpp"])
@@ -61,6 +47,8 @@ def template_routes(service: Service, in_flight: InFlight) -> APIRouter:
         """The prompt that the model's chat template makes of a conversation; nothing is generated."""
         body = await named(service, await read_body(request, TemplateBody))
         asked = template_request(body, request.state.request_id)
-        return JSONResponse(await whole(request, in_flight, answers(service, [asked]), Prompt()))
+        return JSONResponse(
+            await whole(request, in_flight, answers(service, [asked]), RenderedText("prompt"))
+        )
 
     return router
