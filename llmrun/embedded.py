@@ -121,7 +121,7 @@ class EmbeddedModel:
             for thread in self._threads:
                 thread.join()
             self._threads.clear()
-            self._loaded.model.close()
+            self._loaded.close()
 
     def __enter__(self) -> EmbeddedModel:
         return self

@@ -11,6 +11,7 @@ from llmrun.engine.guide import Guide
 from llmrun.engine.request import EngineRequest
 from llmrun.engine.saved_prefixes import SavedPrefixes
 from llmrun.engine.steering import CallPart, ReasoningPart, Steering, Tokens
+from llmrun.engine.thread_choice import ThreadChoice
 from llmrun.engine.vectors import VectorRequest
 
 __all__ = [
@@ -25,6 +26,7 @@ __all__ = [
     "ReasoningPart",
     "SavedPrefixes",
     "Steering",
+    "ThreadChoice",
     "Tokens",
     "VectorRequest",
 ]

@@ -8,7 +8,7 @@ called on the engine thread, so it must be quick. Every request ends in one Fini
 from __future__ import annotations
 
 import queue
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 
 import numpy as np
 
@@ -25,6 +25,7 @@ from llmrun.engine.scheduler import Scheduler
 from llmrun.engine.scoring import rows_at_once, score
 from llmrun.engine.sequence import Sequence
 from llmrun.engine.step_cost import StepCost
+from llmrun.engine.thread_choice import ThreadChoice
 from llmrun.errors import CANCELLED, INTERNAL, SHUTTING_DOWN, LlmrunError
 from llmrun.llama import Batch, Context, DecodeStatus, SamplerChain
 from llmrun.types import Event, Failed, Finished, FinishReason, Started
@@ -42,6 +43,8 @@ class Engine:
 
     saved     where prefixes go that leave the KV cache, closed when `run` ends
     drafters  who guesses ahead, the cheapest first
+    threads   how many compute decoding steps; None: as the context's settings say
+    known     seconds of steps by rows, measured before
     """
 
     def __init__(
@@ -54,13 +57,16 @@ class Engine:
         clock: Callable[[], float],
         saved: SavedPrefixes | None = None,
         drafters: tuple[Drafter, ...] = (),
+        threads: ThreadChoice | None = None,
+        known: Mapping[int, float] | None = None,
     ) -> None:
         self._context = context
         self._batch = Batch(max(batch, parallel))
         self._budget = PrefillBudget(batch)
-        self._cost = StepCost(max(_MOST_DRAFTED, parallel))
+        self.threads = threads
+        self.cost = StepCost(max(_MOST_DRAFTED, parallel), known)
         # Rejected guesses are cut away again: a memory that cannot be cut cannot have any.
-        self._drafting = Drafting(drafters if context.model.trimmable else (), self._cost)
+        self._drafting = Drafting(drafters if context.model.trimmable else (), self.cost)
         self._emit = emit
         self._clock = clock
         self._inbox: queue.SimpleQueue[EngineRequest | str | None] = queue.SimpleQueue()
@@ -160,6 +166,9 @@ class Engine:
                 row.sequence.request.id for row in rows if row.length >= _LONG_PREFILL
             )
         self._context.use_adapters(rows[0].sequence.request.adapters)
+        decoding = all(row.output and row.length == 1 for row in rows)
+        if self.threads is not None:
+            self._context.use_threads(self.threads.next if decoding else self.threads.most)
         status = self._context.decode(self._batch)
         self._long_prefills = frozenset()
         self._context.abort.clear()
@@ -167,7 +176,7 @@ class Engine:
         if status is DecodeStatus.OK:
             self.scheduler.computed(rows)
             self.counters.stepped(prefilled, sum(row.output for row in rows), now - began)
-            self._learn(rows, now - began)
+            self._learn(decoding, now - began, now)
             self._sample(rows, outputs)
         else:
             self._undo(rows, status)
@@ -176,11 +185,17 @@ class Engine:
         """How many of so many rows the next step can have."""
         return self.scheduler.spare(min(rows, self._batch.capacity))
 
-    def _learn(self, rows: list[Row], seconds: float) -> None:
-        if all(row.output and row.length == 1 for row in rows):
-            self._cost.observe(self._batch.rows, seconds)
-        else:
-            self._budget.observe(self._batch.rows, seconds)
+    def _learn(self, decoding: bool, seconds: float, now: float) -> None:
+        rows = self._batch.rows
+        if not decoding:
+            self._budget.observe(rows, seconds)
+            return
+        if self.threads is None or not self.threads.trying:
+            self.cost.observe(rows, seconds)
+        if self.threads is not None:
+            share = self.threads.observe(rows, seconds, now)
+            if share != 1.0:
+                self.cost.scale(share)
 
     def _fill(self, rows: list[Row]) -> list[int]:
         """Put the rows into the batch, and drafts behind those that are sampled from; the batch index of

@@ -9,6 +9,7 @@ cheaper than it is is tried once, and then known.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from statistics import median
 
 import numpy as np
@@ -19,13 +20,14 @@ _GUESSED_SHARE = 0.05  # of one row's time for each further row, until measured
 
 
 class StepCost:
-    """Seconds of a step with 1 to `most` rows, each of which has an output. Not thread-safe."""
+    """Seconds of a step with 1 to `most` rows, each of which has an output; `known`: what was measured
+    before, by rows. Not thread-safe."""
 
-    def __init__(self, most: int) -> None:
+    def __init__(self, most: int, known: Mapping[int, float] | None = None) -> None:
         self.most = most
         self._steps = 0
-        self._times: dict[int, list[float]] = {}
-        self._seen: dict[int, int] = {}
+        self._times = {rows: [seconds] for rows, seconds in (known or {}).items() if 0 < rows <= most}
+        self._seen = dict.fromkeys(self._times, 0)
         self._line: list[float] = []
 
     def observe(self, rows: int, seconds: float) -> None:
@@ -40,6 +42,16 @@ class StepCost:
         del times[:-_NEWEST]
         self._seen[rows] = self._steps
         self._line = []
+
+    def scale(self, share: float) -> None:
+        """All steps cost that share of what they did: other threads compute them."""
+        self._times = {rows: [share * one for one in times] for rows, times in self._times.items()}
+        self._line = []
+
+    @property
+    def known(self) -> dict[int, float]:
+        """What was measured, by rows."""
+        return {rows: median(times) for rows, times in self._times.items()}
 
     def seconds(self, rows: int) -> float:
         """What a step of so many rows will take; 0 for all while nothing was observed."""

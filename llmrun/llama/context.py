@@ -93,6 +93,7 @@ class Context:
         model.adopt(self)
         self.model = model
         self.slots = settings.slots
+        self._threads: int | None = None  # as the settings say
         self._vocab_size = model.vocab.size
         self._memory = lib.llama_get_memory(self._pointer)
         self._adapters = native_adapters(adapters)
@@ -125,6 +126,12 @@ class Context:
             raise ValueError(f"{len(scales)} scales for {count} adapters")
         apply_adapters(self.pointer, self._adapters, scales)
         self._scales = scales
+
+    def use_threads(self, count: int) -> None:
+        """Let so many threads compute from the next decode on, whatever its rows."""
+        if count != self._threads:
+            lib.llama_set_n_threads(self.pointer, count, count)
+            self._threads = count
 
     def decode(self, batch: Batch) -> DecodeStatus:
         """Compute the batch. Afterwards the logits of its output rows are readable."""

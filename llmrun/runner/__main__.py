@@ -104,7 +104,7 @@ class Runner:
         for worker, thread in self._workers:
             worker.stop()
             thread.join()
-        self._loaded.model.close()
+        self._loaded.close()
         self._writer.close()
 
     def _load_and_prepare(self) -> None:

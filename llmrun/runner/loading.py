@@ -13,7 +13,7 @@ import psutil
 
 from llmrun.chat.pair import PairEncoder
 from llmrun.chat.prompt import Prompter
-from llmrun.engine import Embedder, Engine, Grammars
+from llmrun.engine import Embedder, Engine, Grammars, ThreadChoice
 from llmrun.engine.engine import Emit
 from llmrun.errors import MODEL_LOAD, LlmrunError
 from llmrun.llama import (
@@ -27,6 +27,7 @@ from llmrun.llama import (
     guide_tokenizer,
 )
 from llmrun.llama.embedding import SHARED_ROWS, SLOTS
+from llmrun.runner import step_times
 from llmrun.runner.drafting import drafters, load_small
 from llmrun.runner.embedding import open_embedding, warm_up_embedder
 from llmrun.runner.frames import Load, ModelInfo
@@ -43,9 +44,10 @@ from llmrun.store.quants import shard_siblings
 
 @dataclass(frozen=True)
 class Loaded:
-    """A model ready to work. `model.close()` frees all of it, once its workers have ended.
+    """A model ready to work.
 
     engine  None where the model writes no text
+    times   where the times of its steps are kept
     """
 
     model: Model
@@ -55,11 +57,20 @@ class Loaded:
     grammars: Grammars
     vectors: VectorDesk
     info: ModelInfo
+    times: Path | None = None
 
     @property
     def workers(self) -> list[Engine | Embedder]:
         """What runs on threads of its own."""
         return [self.embedder] if self.engine is None else [self.engine, self.embedder]
+
+    def close(self) -> None:
+        """Keep what was learnt, and free the model; its workers have ended."""
+        if self.engine is not None and self.times is not None and (seconds := self.engine.cost.known):
+            choice = self.engine.threads
+            threads = choice.threads if choice is not None and choice.explored else None
+            step_times.write(self.times, step_times.StepTimes(threads, seconds))
+        self.model.close()
 
 
 def load(spec: Load, emit: Emit, on_progress: Callable[[float], None]) -> Loaded:
@@ -107,6 +118,7 @@ def _prepare(spec: Load, path: Path, model: Model, emit: Emit) -> Loaded:
         prompter=Prompter(template, model.vocab, longest),
         grammars=Grammars(functools.partial(guide_tokenizer, model.vocab)),
         vectors=VectorDesk(spec.name, model, pairs, longest),
+        times=step_times.file_for(spec),
         info=ModelInfo(
             ctx=longest,
             ctx_train=model.ctx_train,
@@ -149,6 +161,7 @@ def _engine(spec: Load, model: Model, shape: Anatomy, adapters: list[Adapter], e
         adapters,
     )
     _warm_up(spec, context)
+    known = step_times.read(step_times.file_for(spec))
     return Engine(
         context,
         batch=BATCH,
@@ -157,6 +170,8 @@ def _engine(spec: Load, model: Model, shape: Anatomy, adapters: list[Adapter], e
         clock=time.monotonic,
         saved=saved_prefixes(spec, trimmable=model.trimmable),
         drafters=drafters(spec, context, small, chosen),
+        threads=ThreadChoice(chosen.threads, known.threads) if spec.threads is None else None,
+        known=known.seconds,
     )
 
 

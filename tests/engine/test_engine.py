@@ -7,6 +7,7 @@ import random
 
 import pytest
 
+from llmrun.engine import ThreadChoice
 from llmrun.llama import Model
 from llmrun.types import Failed, Finished, Progress, SamplingParams, Started, Stopped, Text
 from tests.support.events import joined_text
@@ -344,3 +345,28 @@ def test_engine_counters_tell_prompts_from_answers_and_cancelled_from_ended(mode
     assert counters.decode_rows == counters.decode_steps == counters.completion_tokens
     assert work.engine.scheduler.shared == 1
     assert counters.busy_seconds > 0
+
+
+def test_engine_other_threads_change_no_text(model: Model) -> None:
+    prompts = [_prompt(seed, 5 + 7 * seed) for seed in range(4)]
+    with running(model) as work:
+        alone = [work.answer(prompt, max_tokens=80) for prompt in prompts]
+    choice = ThreadChoice(3)
+    with running(model, threads=choice) as work:
+        assert [work.answer(prompt, max_tokens=80) for prompt in prompts] == alone
+        assert choice.explored or choice.threads < 3
+
+
+def test_engine_trial_that_is_won_scales_what_steps_cost(model: Model) -> None:
+    now = 0.0
+
+    def clock() -> float:  # steps take as long as they have threads
+        nonlocal now
+        now += choice.next
+        return now
+
+    choice = ThreadChoice(2)
+    with running(model, threads=choice, clock=clock) as work:
+        work.answer(_prompt(1, 4), max_tokens=80)
+        assert choice.threads == 1
+        assert work.engine.cost.known == {1: 1.0}

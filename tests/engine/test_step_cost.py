@@ -52,3 +52,18 @@ def test_seconds_are_positive_once_anything_was_observed(steps: list[tuple[int, 
     for rows, seconds in steps:
         cost.observe(rows, seconds)
     assert all(cost.seconds(rows) > 0 for rows in range(1, 40))
+
+
+def test_step_cost_begins_with_what_was_known() -> None:
+    cost = StepCost(8, {1: 0.01, 4: 0.02, 99: 1.0, 0: 1.0})
+    assert cost.seconds(1) == 0.01
+    assert cost.seconds(4) == 0.02
+    assert cost.known == {1: 0.01, 4: 0.02}
+
+
+def test_step_cost_scaled_keeps_its_shape() -> None:
+    cost = StepCost(8)
+    cost.observe(1, 0.01)
+    cost.observe(4, 0.02)
+    cost.scale(0.5)
+    assert [cost.seconds(1), cost.seconds(4)] == [0.005, 0.01]

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from queue import SimpleQueue
 
-from llmrun.engine import Engine, EngineRequest, SavedPrefixes
+from llmrun.engine import Engine, EngineRequest, SavedPrefixes, ThreadChoice
 from llmrun.engine.drafting import Drafter
 from llmrun.llama import Adapter, Context, ContextSettings, Model
 from llmrun.types import Event, Failed, Finished, SamplingParams, Stopped
@@ -46,6 +46,7 @@ class Running:
         saved: SavedPrefixes | None = None,
         drafters: tuple[Drafter, ...] = (),
         clock: Callable[[], float] = time.monotonic,
+        threads: ThreadChoice | None = None,
     ) -> None:
         self.engine = Engine(
             context,
@@ -55,6 +56,7 @@ class Running:
             clock=clock,
             saved=saved,
             drafters=drafters,
+            threads=threads,
         )
         self.events: dict[str, list[Event]] = {}
         self._ended: SimpleQueue[str] = SimpleQueue()
@@ -115,10 +117,11 @@ def running(
     saved: SavedPrefixes | None = None,
     drafters: tuple[Drafter, ...] = (),
     clock: Callable[[], float] = time.monotonic,
+    threads: ThreadChoice | None = None,
 ) -> Iterator[Running]:
     """An engine over `model`, ended and its context closed afterwards; cells must add up by then."""
     context = tiny_context(model, ctx, slots, batch, kv_type, adapters)
-    work = Running(context, parallel, batch, saved, drafters, clock)
+    work = Running(context, parallel, batch, saved, drafters, clock, threads)
     try:
         yield work
     finally:
