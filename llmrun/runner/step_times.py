@@ -36,7 +36,7 @@ def file_for(spec: Load) -> Path | None:
     if spec.kv_folder is None or not spec.content:
         return None
     decides = (
-        *(spec.content, spec.kv_type, str(spec.gpu_layers), str(cores())),
+        *(spec.content, spec.kv_type, str(spec.gpu_layers), str(spec.threads), str(cores())),
         *(llama_version(), system_info(), platform.node()),
     )
     name = hashlib.sha256("\0".join(decides).encode()).hexdigest()[:32]
