@@ -28,7 +28,14 @@ SECTIONS: dict[str, dict[str, str]] = {
         "verify": "verify",
         "prune": "prune",
     },
-    "Daemon": {"serve": "serve", "ps": "ps", "stop": "stop", "logs": "logs", "keys": "keys"},
+    "Daemon": {
+        "serve": "serve",
+        "ps": "ps",
+        "stop": "stop",
+        "logs": "logs",
+        "service": "service",
+        "keys": "keys",
+    },
     "Look closer": {"bench": "bench"},
     "Help": {
         "doctor": "doctor",
