@@ -45,6 +45,14 @@ _integers = st.integers(-(10**15), 10**15)
 _floats = (
     st.floats(-1e15, 1e15).map(lambda number: float(f"{number:.6g}")).filter(lambda n: not 0 < abs(n) < 1e-6)
 )
+
+
+def _multiples(parts: tuple[int, int, bool]) -> dict[str, Any]:
+    low, step, open_ends = parts
+    names = ("exclusiveMinimum", "exclusiveMaximum") if open_ends else ("minimum", "maximum")
+    return {"type": "integer", **dict(zip(names, (low, low + 4 * step), strict=True)), "multipleOf": step}
+
+
 _leaves = st.one_of(
     st.just({"type": "boolean"}),
     st.just({"type": "null"}),
@@ -53,6 +61,10 @@ _leaves = st.one_of(
     ),
     st.tuples(st.integers(0, 3), st.integers(0, 4)).map(
         lambda pair: {"type": "string", "minLength": pair[0], "maxLength": pair[0] + pair[1]}
+    ),
+    st.tuples(st.integers(-9, 9), st.integers(2, 5), st.booleans()).map(_multiples),
+    st.tuples(st.integers(-3, 3), st.integers(1, 3)).map(
+        lambda pair: {"allOf": [{"type": "integer", "minimum": pair[0]}, {"maximum": pair[0] + pair[1]}]}
     ),
     st.sampled_from(["^\\d{2,4}$", "^(?:ab|c)+x$", "[a-f]{3}$"]).map(
         lambda pattern: {"type": "string", "pattern": pattern, "maxLength": 8}
@@ -89,13 +101,36 @@ def _lists(inner: st.SearchStrategy[dict[str, Any]]) -> st.SearchStrategy[dict[s
     )
 
 
-schemas = st.recursive(
+def _exclusive(inner: st.SearchStrategy[dict[str, Any]]) -> st.SearchStrategy[dict[str, Any]]:
+    ways = st.tuples(_objects(inner), _lists(inner), st.just({"type": "null"}))
+    return ways.map(lambda many: {"oneOf": list(many)})
+
+
+def _tuples(inner: st.SearchStrategy[dict[str, Any]]) -> st.SearchStrategy[dict[str, Any]]:
+    return st.lists(inner, min_size=1, max_size=3).map(
+        lambda many: {"type": "array", "prefixItems": many, "items": False, "minItems": len(many)}
+    )
+
+
+_written_out = st.recursive(
     _leaves,
     lambda inner: st.one_of(
         _objects(inner),
         _lists(inner),
+        _tuples(inner),
+        _exclusive(inner),
         st.lists(inner, min_size=1, max_size=3).map(lambda many: {"anyOf": many}),
     ),
     max_leaves=5,
 )
+_by_reference = _written_out.map(
+    lambda inner: {
+        "$defs": {"it": inner},
+        "type": "array",
+        "items": {"$ref": "#/$defs/it"},
+        "minItems": 1,
+        "maxItems": 2,
+    }
+)
+schemas = st.one_of(_written_out, _by_reference)
 """JSON Schemas whose values all are short, so that even a random model comes to their end."""
