@@ -210,6 +210,21 @@ def test_copy_answers_under_its_name_and_is_deleted(client: ollama.Client) -> No
         client.generate("sea:copy", "Hi")
 
 
+def test_turns_that_a_template_refuses_are_400_in_its_words(client: ollama.Client) -> None:  # B50
+    alternate = (
+        "{% for m in messages %}{% if loop.previtem is defined and loop.previtem.role == m.role %}"
+        "{{ raise_exception('Roles must alternate!') }}{% endif %}{{ m.content }}\n{% endfor %}"
+    )
+    client.create("sea:strict", from_=DEFAULT_MODEL, template=alternate)
+    try:
+        assert client.chat("sea:strict", SEA, options={"num_predict": 1}).done
+        with pytest.raises(ollama.ResponseError, match="Roles must alternate!") as caught:
+            client.chat("sea:strict", [*SEA, *SEA])
+        assert caught.value.status_code == 400
+    finally:
+        client.delete("sea:strict")
+
+
 def test_create_of_a_model_speaks_as_it_is_told(client: ollama.Client) -> None:
     how = {"temperature": 0, "num_predict": 8}
     client.create("sea:made", from_=DEFAULT_MODEL, system="Be brief.", parameters=how)

@@ -110,6 +110,21 @@ def test_eight_parallel_streams_begin_as_each_does_alone(client: openai.OpenAI) 
             assert len(got) >= min(16, len(expected))
 
 
+def test_requests_of_more_than_the_cache_holds_all_end_by_their_limit(client: openai.OpenAI) -> None:  # B18
+    def ask(letter: str) -> tuple[int, str | None]:
+        reply = client.completions.create(
+            model=DEFAULT_MODEL,
+            prompt=f"{letter} " * 500,
+            max_tokens=200,
+            extra_body={"ignore_eos": True},
+        )
+        assert reply.usage is not None
+        return reply.usage.completion_tokens, reply.choices[0].finish_reason
+
+    with ThreadPoolExecutor(4) as pool:
+        assert list(pool.map(ask, "abcd")) == [(200, "length")] * 4
+
+
 def test_n_and_stop_and_limit_are_kept_exactly(client: openai.OpenAI) -> None:
     reply = client.completions.create(
         model=DEFAULT_MODEL, prompt="1, 2, 3, 4,", max_tokens=24, temperature=0, n=2, stop=["\n", " 9"]

@@ -121,6 +121,23 @@ def test_hostile_schema_is_refused_by_place_while_others_go_on(daemon: Daemon) -
     assert "'pattern' at #/properties/a" in error["message"]
 
 
+def test_enum_of_very_many_values_holds_up_no_other_client(daemon: Daemon) -> None:
+    values = [f"value number {i}" for i in range(20_000)]
+    short = {"model": DEFAULT_MODEL, "messages": [ASK], "max_tokens": 2}
+    assert daemon.http.post("/v1/chat/completions", json=short).status_code == 200
+    with ThreadPoolExecutor(1) as pool:
+        large = pool.submit(_post, daemon, _format({"enum": values}))
+        for _ in range(5):
+            began = time.monotonic()
+            assert daemon.http.post("/v1/chat/completions", json=short).status_code == 200
+            assert time.monotonic() - began < 5
+    reply = large.result()
+    if reply.status_code == 200:
+        assert json.loads(reply.json()["choices"][0]["message"]["content"]) in values
+    else:
+        assert reply.json()["error"]["param"] == "response_format.json_schema.schema"
+
+
 def test_run_schema_prints_only_json(daemon: Daemon) -> None:
     done = daemon.run(
         "run", DEFAULT_MODEL, "--schema", json.dumps(PERSON), "--temperature", "0", ASK["content"]
