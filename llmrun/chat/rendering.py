@@ -92,11 +92,9 @@ class Renderer:
         if syntax.calls is not None and (not tools or self._shows_tools):
             turn = self._turn(request, messages, given, tools, syntax)
             if self._holds_all(turn, request, messages, given):
-                return turn if tools else dataclasses.replace(turn, syntax=_callless(syntax))
+                return turn
         plain = without_tools(messages, tools, system=self._has_system_turn)
-        form = dataclasses.replace(
-            syntax, calls=FALLBACK.calls if tools else None, after_content=FALLBACK.after_content
-        )
+        form = dataclasses.replace(syntax, calls=FALLBACK.calls, after_content=FALLBACK.after_content)
         return self._turn(request, plain, given, (), form)
 
     def _holds_all(

@@ -69,8 +69,10 @@ class Governing:
 
     @property
     def _choice(self) -> str | None:
-        """None: no tools take part."""
-        return self.request.tool_choice.mode if self.request.tools and self.turn is not None else None
+        """None: no tools take part. A model that sees earlier calls, but has no tools, may make none."""
+        if self.turn is None or self.turn.syntax.calls is None:
+            return None
+        return self.request.tool_choice.mode if self.request.tools else "none"
 
     # --- the answer
 

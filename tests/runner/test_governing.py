@@ -31,7 +31,7 @@ from llmrun.types import (
     ToolChoice,
 )
 from tests.chat.templates import CHATML
-from tests.chat.test_rendering import ALWAYS_THINKS, TOOLS
+from tests.chat.test_rendering import ALWAYS_THINKS, CALLED, RESULT, TOOLS
 from tests.support.formats import schema_format
 from tests.support.models import Running, running, tiny_model
 
@@ -167,11 +167,16 @@ def test_required_call_cut_by_the_limit_says_so_and_leaks_nothing(runner: Runner
     assert (text(events), reason(events)) == ("", "length")
 
 
+NONE_MAY: dict[str, dict[str, Any]] = {
+    "choice of none": {"messages": ASK, "tools": (WEATHER,), "tool_choice": ToolChoice(mode="none")},
+    "earlier calls alone": {"messages": (*ASK, CALLED, RESULT)},
+}
+
+
+@pytest.mark.parametrize("asked", NONE_MAY)
 @pytest.mark.parametrize("template", ["fallback", "json", "python", "tagged"])
-def test_no_call_can_begin_where_none_may(runner: Runner, template: str) -> None:
-    request = GenerateRequest(
-        id="r", model="m", messages=ASK, tools=(WEATHER,), tool_choice=ToolChoice(mode="none")
-    )
+def test_no_call_can_begin_where_none_may(runner: Runner, template: str, asked: str) -> None:
+    request = GenerateRequest(id="r", model="m", **NONE_MAY[asked])
     turn = Prompter(TEMPLATES[template], runner.model.vocab).prompt(request).turn
     assert turn is not None
     assert turn.syntax.calls is not None
