@@ -39,8 +39,9 @@ _NOW = (
         {"ram": "kv_ram_bytes", "disk": "kv_disk_bytes"},
         "tier",
     ),
-    _one("decode_tps", "Tokens made per second of late, all sequences together"),
-    _one("prefill_tps", "Prompt tokens computed per second of late"),
+    _one("threads", "Threads that compute a decoding step"),
+    _one("decode_tps", "Tokens made per second of the steps of late, all sequences together"),
+    _one("prefill_tps", "Prompt tokens computed per second of the steps of late"),
     _one("batch_occupancy_ratio", "Answers in a decoding step of late, as a share of the most", "occupancy"),
     _Figure(
         "inter_token_seconds",

@@ -87,6 +87,11 @@ class Engine:
             saved=saved,
         )
 
+    @property
+    def decode_threads(self) -> int:
+        """That compute a decoding step, while no other number is tried."""
+        return self._context.threads if self.threads is None else self.threads.threads
+
     # --- from other threads
 
     def submit(self, request: EngineRequest) -> None:

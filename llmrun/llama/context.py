@@ -93,6 +93,8 @@ class Context:
         model.adopt(self)
         self.model = model
         self.slots = settings.slots
+        self.threads = settings.threads
+        """For steps of a row or so, until `use_threads`."""
         self._threads: int | None = None  # as the settings say
         self._vocab_size = model.vocab.size
         self._memory = lib.llama_get_memory(self._pointer)

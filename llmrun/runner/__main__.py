@@ -148,7 +148,7 @@ class Runner:
             thread.start()
             self._workers.append((worker, thread))
         engine, embedder = self._loaded.engine, self._loaded.embedder
-        self._writer.stats = Statistics(engine, embedder, time.monotonic).read
+        self._writer.stats = Statistics(engine, embedder).read
         self._writer.put(Ready(self._loaded.info))
         self._ready.set()
 

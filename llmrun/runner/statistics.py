@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from llmrun.engine import Embedder, Engine
 from llmrun.types import Stats
 
 
 class Statistics:
     """Reads counters that the engine's and the embedder's threads change; each is one number, so a reading
-    may be a step old but never torn. What is of late is the mean since the last reading."""
+    may be a step old but never torn. What is of late is the mean over the steps since the last reading."""
 
-    def __init__(self, engine: Engine | None, embedder: Embedder, clock: Callable[[], float]) -> None:
+    def __init__(self, engine: Engine | None, embedder: Embedder) -> None:
         self._engine = engine
         self._embedder = embedder
-        self._clock = clock
-        self._read_at = clock()
         self._last = Stats()
-        self._occupancy = 0.0
 
     def read(self) -> Stats:
         """The numbers now."""
@@ -27,11 +22,13 @@ class Statistics:
             return Stats(running=self._embedder.running, prompt_tokens=made.prompt_tokens, steps=made.steps)
         scheduler, counters = self._engine.scheduler, self._engine.counters
         cells, saved = scheduler.cells, scheduler.saved
-        now, last = self._clock(), self._last
-        seconds = max(now - self._read_at, 1e-9)
+        last, completion, prefilled = self._last, counters.completion_tokens, counters.prefilled
+        decode_tps, prefill_tps, occupancy = last.decode_tps, last.prefill_tps, last.occupancy
+        if (seconds := counters.busy_seconds - last.busy_seconds) > 0:
+            decode_tps = (completion - last.completion_tokens) / seconds
+            prefill_tps = (prefilled - last.prefilled) / seconds
         if steps := counters.decode_steps - last.decode_steps:
-            self._occupancy = (counters.decode_rows - last.decode_rows) / steps / scheduler.parallel
-        self._read_at = now
+            occupancy = (counters.decode_rows - last.decode_rows) / steps / scheduler.parallel
         self._last = Stats(
             running=len(scheduler.running) + self._embedder.running,
             waiting=len(scheduler.waiting) + len(scheduler.swapped),
@@ -46,8 +43,8 @@ class Statistics:
             hits_disk=saved.disk_hits,
             prompt_tokens=counters.prompt_tokens + made.prompt_tokens,
             cached_tokens=counters.cached_tokens,
-            prefilled=counters.prefilled,
-            completion_tokens=counters.completion_tokens,
+            prefilled=prefilled,
+            completion_tokens=completion,
             drafted=counters.drafted,
             accepted=counters.accepted,
             steps=counters.steps + made.steps,
@@ -56,9 +53,10 @@ class Statistics:
             busy_seconds=counters.busy_seconds,
             preemptions=scheduler.preemptions,
             cancelled=counters.cancelled,
-            decode_tps=(counters.completion_tokens - last.completion_tokens) / seconds,
-            prefill_tps=(counters.prefilled - last.prefilled) / seconds,
-            occupancy=self._occupancy,
+            threads=self._engine.decode_threads,
+            decode_tps=decode_tps,
+            prefill_tps=prefill_tps,
+            occupancy=occupancy,
             itl_p50_ms=counters.itl.percentile(0.5) * 1e3,
             itl_p95_ms=counters.itl.percentile(0.95) * 1e3,
             itl_p99_ms=counters.itl.percentile(0.99) * 1e3,

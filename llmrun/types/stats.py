@@ -16,7 +16,8 @@ class Stats(msgspec.Struct, frozen=True, kw_only=True, tag="stats"):
     completion_tokens           made; `drafted` and `accepted` as in Usage
     steps, busy_seconds         of decoding; `decode_steps` of them brought `decode_rows` answers forward
     preemptions, cancelled      sequences swapped out, requests cancelled
-    decode_tps, prefill_tps     tokens a second, of late, over all sequences
+    threads                     that compute a decoding step
+    decode_tps, prefill_tps     tokens a second of the steps of late, over all sequences
     occupancy                   answers in a decoding step, of late, as a share of those that may run together
     itl_*_ms                    percentiles of the time between tokens, of late; the longest of all
     """
@@ -44,6 +45,7 @@ class Stats(msgspec.Struct, frozen=True, kw_only=True, tag="stats"):
     busy_seconds: float = 0.0
     preemptions: int = 0
     cancelled: int = 0
+    threads: int = 0
     decode_tps: float = 0.0
     prefill_tps: float = 0.0
     occupancy: float = 0.0
