@@ -38,7 +38,10 @@ class Cells:
             raise ValueError(f"{count} cells wanted, {self.free} free")
         ids: CellIds = self._stack[self.free - count : self.free].copy()
         self.free -= count
-        self._holders[ids] = self._pins[ids] = 1
+        if count == 1:  # a decode row: one item costs a tenth of an index array
+            self._holders[ids[0]] = self._pins[ids[0]] = 1
+        else:
+            self._holders[ids] = self._pins[ids] = 1
         self.running += count
         return ids
 

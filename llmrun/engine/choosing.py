@@ -23,6 +23,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from llmrun.engine.guide import Guide
+from llmrun.engine.sequence import Sequence as Answer
 from llmrun.llama import Context, SamplerChain
 
 
@@ -101,3 +102,32 @@ class Chooser:
         self._chain.accept(token)
         self._guide.accept(token)
         return token
+
+
+class Choosers:
+    """Those of the answers that are being written; each begins with its answer's first token."""
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        self._of: dict[Answer, Chooser] = {}
+
+    def of(self, answer: Answer) -> Chooser:
+        """The answer's, made where it has none yet."""
+        return self._of.get(answer) or self._make(answer)
+
+    def release(self, answer: Answer) -> None:
+        """Close the answer's, if it has one."""
+        if chooser := self._of.pop(answer, None):
+            chooser.close()
+
+    def _make(self, answer: Answer) -> Chooser:
+        request = answer.request
+        chain = SamplerChain(
+            self._context.model.vocab,
+            request.params,
+            seed=(request.seed + answer.index) & 0xFFFFFFFF,
+            ctx=self._context.ctx,
+            history=request.prompt,
+        )
+        chooser = self._of[answer] = Chooser(self._context, chain, answer.constraint)
+        return chooser

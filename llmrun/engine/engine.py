@@ -10,13 +10,12 @@ from __future__ import annotations
 import queue
 from collections.abc import Callable, Iterable, Mapping
 
-import numpy as np
-
 from llmrun.engine.answering import stopped, take
 from llmrun.engine.budget import PrefillBudget
-from llmrun.engine.choosing import Chooser
+from llmrun.engine.choosing import Choosers
 from llmrun.engine.counters import Counters
 from llmrun.engine.drafting import Drafter, Drafting
+from llmrun.engine.filling import fill
 from llmrun.engine.job import Job
 from llmrun.engine.request import EngineRequest
 from llmrun.engine.rows import Row
@@ -27,7 +26,7 @@ from llmrun.engine.sequence import Sequence
 from llmrun.engine.step_cost import StepCost
 from llmrun.engine.thread_choice import ThreadChoice
 from llmrun.errors import CANCELLED, INTERNAL, SHUTTING_DOWN, LlmrunError
-from llmrun.llama import Batch, Context, DecodeStatus, SamplerChain
+from llmrun.llama import Batch, Context, DecodeStatus
 from llmrun.types import Event, Failed, Finished, FinishReason, Started
 
 Emit = Callable[[list[tuple[str, Event]]], None]
@@ -71,7 +70,7 @@ class Engine:
         self._clock = clock
         self._inbox: queue.SimpleQueue[EngineRequest | str | None] = queue.SimpleQueue()
         self._jobs: dict[str, Job] = {}
-        self._choosers: dict[Sequence, Chooser] = {}
+        self._choosers = Choosers(context)
         self._events: list[tuple[str, Event]] = []
         self._long_prefills: frozenset[str] = frozenset()
         self._stopping = False
@@ -163,7 +162,8 @@ class Engine:
         if not rows or self._stopping:
             return
         self._drafting.add(rows, self._room_for)
-        outputs = self._fill(rows)
+        self._begin(rows)
+        outputs = fill(self._batch, rows)
         prefilled = sum(row.length for row in rows if not row.sequence.decoding)
         began = self._clock()
         if self._context.model.trimmable:  # what an aborted decode left must be cut away again
@@ -202,28 +202,14 @@ class Engine:
             if share != 1.0:
                 self.cost.scale(share)
 
-    def _fill(self, rows: list[Row]) -> list[int]:
-        """Put the rows into the batch, and drafts behind those that are sampled from; the batch index of
-        each row's last token."""
-        self._batch.clear()
-        now = self._clock()
-        last = []
-        for sequence, length, output in rows:
-            kv, draft = sequence.kv, sequence.draft
-            assert kv is not None
-            start = kv.length
-            tokens = sequence.tokens[start : start + length]
-            if draft:
-                tokens = np.concatenate([tokens, np.array(draft, np.int32)])
-            read = length if sequence.scoring else int(output)
-            first = self._batch.add(tokens, start, kv.slot, len(draft) + read)
-            last.append(first + max(0, read - 1))
+    def _begin(self, rows: list[Row]) -> None:
+        """Note of requests that have not been computed of before that they are now."""
+        for sequence, _, _ in rows:
             job = self._jobs[sequence.request.id]
             if job.started is None:
-                job.started = now
+                job.started = self._clock()
                 self.counters.prompt_tokens += sequence.prompt_length
                 self.counters.cached_tokens += sequence.cached
-        return last
 
     def _undo(self, rows: list[Row], status: DecodeStatus) -> None:
         """A decode that did not happen: the memory goes back to what the sequences know."""
@@ -262,13 +248,14 @@ class Engine:
         if request.max_tokens == 0:  # only the prompt was wanted
             reason = "length"
         else:
-            chooser = self._choosers.get(sequence) or self._make_chooser(sequence)
+            chooser = self._choosers.of(sequence)
             chosen = chooser.tokens(row, sequence.draft, by_row=request.logprobs is not None)
             seconds = job.decoding_seconds(self._clock())
             taken = take(sequence, chosen, chooser, self._context, seconds)
             job.sampled(sequence, self._clock())
             self.counters.completion_tokens += taken.tokens
-            self._keep(sequence, taken.row - row)
+            if sequence.draft:
+                self._keep(sequence, taken.row - row)
             if taken.text is not None:
                 self._say(job, taken.text)
             reason = taken.reason
@@ -286,18 +273,6 @@ class Engine:
         sequence.accepted += accepted
         self.scheduler.keep(sequence, accepted)
 
-    def _make_chooser(self, sequence: Sequence) -> Chooser:
-        request = sequence.request
-        chain = SamplerChain(
-            self._context.model.vocab,
-            request.params,
-            seed=(request.seed + sequence.index) & 0xFFFFFFFF,
-            ctx=self.ctx,
-            history=request.prompt,
-        )
-        chooser = self._choosers[sequence] = Chooser(self._context, chain, sequence.constraint)
-        return chooser
-
     def _end(self, job: Job, sequence: Sequence) -> None:
         self._release(sequence)
         if job.ended:
@@ -314,8 +289,7 @@ class Engine:
     def _release(self, sequence: Sequence) -> None:
         self.scheduler.end(sequence)
         self._drafting.forget(sequence)
-        if chooser := self._choosers.pop(sequence, None):
-            chooser.close()
+        self._choosers.release(sequence)
 
     def _say(self, job: Job, event: Event) -> None:
         self._events.append((job.request.id, event))

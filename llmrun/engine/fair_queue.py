@@ -21,6 +21,9 @@ class FairQueue:
     def __init__(self) -> None:
         self._lines: dict[_Line, deque[Sequence]] = {}
 
+    def __bool__(self) -> bool:
+        return bool(self._lines)
+
     def __len__(self) -> int:
         return sum(map(len, self._lines.values()))
 

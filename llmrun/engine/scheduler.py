@@ -71,7 +71,7 @@ class Scheduler:
 
     @property
     def idle(self) -> bool:
-        return not (self.waiting or self.swapped or self.running)
+        return not (self.running or self.swapped or self.waiting)
 
     def add(self, sequence: Sequence) -> None:
         """Queue a new sequence. Its tokens fit into the context."""
@@ -173,7 +173,7 @@ class Scheduler:
 
     def _admit(self) -> None:
         # Looking at each costs a comparison with every resident prefix: no more than could begin soon.
-        if len(self.running) >= self.parallel:
+        if not self.waiting or len(self.running) >= self.parallel:
             return
         for sequence in islice(self.waiting.ordered(self.running), 2 * self.parallel):
             if self.swapped or len(self.running) >= self.parallel:

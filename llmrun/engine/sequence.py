@@ -51,17 +51,13 @@ class Sequence:
         self.draft: tuple[int, ...] = ()
         self.drafted = self.accepted = 0
         self._tokens = np.array(request.prompt, np.int32)
-        self.length = self._known = len(request.prompt)
+        self.prompt_length = self.length = self._known = len(request.prompt)
         self.left_out = 0
 
     @property
     def tokens(self) -> Tokens:
         """Prompt and generated tokens, shape [length]; a view."""
         return self._tokens[: self.length]
-
-    @property
-    def prompt_length(self) -> int:
-        return len(self.request.prompt)
 
     @property
     def generated(self) -> int:

@@ -55,13 +55,20 @@ class StepCost:
 
     def seconds(self, rows: int) -> float:
         """What a step of so many rows will take; 0 for all while nothing was observed."""
+        rows = min(rows, self.most)
+        if self._fresh(rows):  # what most steps ask; the line is drawn only for guesses to choose among
+            return median(self._times[rows])
         if not self._line:
             self._line = self._drawn()
-        return self._line[min(rows, self.most)]
+        return self._line[rows]
+
+    def _fresh(self, rows: int) -> bool:
+        seen = self._seen.get(rows)
+        return seen is not None and self._steps - seen <= _STALE_AFTER
 
     def _drawn(self) -> list[float]:
         """The seconds of each count from 0 to `most`."""
-        fresh = sorted(rows for rows, seen in self._seen.items() if self._steps - seen <= _STALE_AFTER)
+        fresh = sorted(filter(self._fresh, self._seen))
         if not fresh:
             return [0.0] * (self.most + 1)
         times = [median(self._times[rows]) for rows in fresh]

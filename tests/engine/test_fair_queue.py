@@ -56,9 +56,11 @@ def test_remove_takes_out_the_one_and_no_other() -> None:
     first, second = sequence("a", 1), sequence("a", 2)
     queue = queue_of(first, second)
     queue.remove(first)
-    assert (ids(queue), len(queue)) == (["a2"], 1)
+    assert (ids(queue), len(queue), bool(queue)) == (["a2"], 1, True)
     with pytest.raises(ValueError, match=r"."):
         queue.remove(first)
+    queue.remove(second)
+    assert not queue
 
 
 @given(st.lists(st.tuples(st.sampled_from("abc"), st.integers(-1, 1)), max_size=12))
