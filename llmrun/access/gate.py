@@ -49,12 +49,16 @@ class Gate:
         self.refused: Counter[tuple[str, str]] = Counter()
         """Requests refused, by a key's name and the code of the error."""
 
-    def admit(self, secret: str) -> ApiKey | None:
+    def admit(self, secret: str, *, counts: bool = True) -> ApiKey | None:
         """The key that a request carries; None for the owner, and for everybody where no key is wanted.
-        LlmrunError UNAUTHORIZED, RATE_LIMITED."""
+        LlmrunError UNAUTHORIZED, RATE_LIMITED.
+
+        counts  whether it is one of the requests that a key may send in a minute
+        """
         keys = self._keyring.entries() if self._keyring else ()
         if secret and (key := find(keys, secret)):
-            self._count_request(key)
+            if counts:
+                self._count_request(key)
             return key
         if self._no_auth or not (self._always or keys or self._api_key is not None):
             return None

@@ -20,6 +20,8 @@ OPEN_PATHS = frozenset({"/", "/health", "/docs", "/openapi.json"})
 """Wanted by browsers and probes, and the same for everyone: no key needed."""
 OPEN_FOLDER = "/web/"
 """The chat page's files, which are no secret either; the page asks for the key."""
+WATCHING = frozenset({"/llmrun/ps"})
+"""Asked for each second by a page that shows the engine: it must not use up what a key may ask."""
 
 
 def _host_of(authority: str) -> str | None:
@@ -58,7 +60,7 @@ class Guard:
             )
         if path in OPEN_PATHS or path.startswith(OPEN_FOLDER):
             return None
-        return self._gate.admit(_secret(headers))
+        return self._gate.admit(_secret(headers), counts=path not in WATCHING)
 
     def allows_origin(self, origin: str, host: str) -> bool:
         """Whether pages of `origin` may send requests: our own, this machine's, and the settings'."""

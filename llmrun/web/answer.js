@@ -10,6 +10,8 @@
  *   figures  tokens and speeds; null until the end
  */
 
+import { number, seconds, tokens } from "./figures.js";
+
 export function newAnswer(model) {
   return {
     role: "assistant", content: "", reasoning: "", state: "streaming", notice: "", finish: "",
@@ -49,12 +51,12 @@ function figures(usage, timings) {
 
 /** The figures in words, the short line first, then each by itself. */
 export function figureLines({ prompt, completion, cached, reasoning, speed, promptSpeed, ttft, queue }) {
-  const short = [`${completion} tokens`];
+  const short = [tokens(completion)];
   if (speed) short.push(`${number(speed)} tokens/s`);
   if (ttft) short.push(`first after ${seconds(ttft)}`);
   const each = [
-    `Answer: ${completion} tokens` + (reasoning ? `, ${reasoning} of them thinking` : ""),
-    `Prompt: ${prompt} tokens` + (cached ? `, ${cached} of them cached` : ""),
+    `Answer: ${tokens(completion)}` + (reasoning ? `, ${reasoning} of them thinking` : ""),
+    `Prompt: ${tokens(prompt)}` + (cached ? `, ${cached} of them cached` : ""),
   ];
   if (speed) each.push(`Decode: ${number(speed)} tokens/s`);
   if (promptSpeed) each.push(`Prefill: ${number(promptSpeed)} tokens/s`);
@@ -62,7 +64,3 @@ export function figureLines({ prompt, completion, cached, reasoning, speed, prom
   if (queue >= 1) each.push(`Queued: ${seconds(queue)}`);
   return { short: short.join(" · "), each };
 }
-
-export const number = (value) => (value >= 100 ? Math.round(value).toString() : value.toPrecision(2));
-
-export const seconds = (ms) => (ms < 1000 ? `${Math.round(ms)} ms` : `${(ms / 1000).toFixed(1)} s`);

@@ -3,6 +3,7 @@
  * The API key, where one is wanted, lives in this tab's session and nowhere else.
  */
 
+import { session } from "./kept.js";
 import { eventData, lines } from "./sse.js";
 
 const KEY = "llmrun.key";
@@ -61,12 +62,12 @@ export class Api {
    */
   async request(path, { body, signal, quiet = false } = {}) {
     for (;;) {
-      const key = sessionStorage.getItem(KEY);
+      const key = session.get(KEY);
       const response = await this.send(path, body, signal, key);
       if (response.ok) return response;
       const error = await failure(response);
       if (response.status !== 401 || quiet) throw error;
-      if (sessionStorage.getItem(KEY) === key && !(await this.newKey(key))) throw error;
+      if (session.get(KEY) === key && !(await this.newKey(key))) throw error;
     }
   }
 
@@ -86,7 +87,7 @@ export class Api {
   newKey(old) {
     this.asking ??= this.askForKey(old ? "That key is wrong" : "").then((key) => {
       this.asking = null;
-      if (key) sessionStorage.setItem(KEY, key);
+      if (key) session.set(KEY, key);
       return Boolean(key);
     });
     return this.asking;

@@ -21,7 +21,11 @@ const api = new Api(async (why) => {
   return (await ask(byId("key")))?.get("key") ?? null;
 });
 const store = await Store.open();
-const chat = new Chat(api, store, { changed, listed: () => sidebar.draw() });
+const chat = new Chat(api, store, {
+  changed,
+  listed: () => sidebar.draw(),
+  unkept: (error) => say(`This browser cannot keep the conversation: ${error.message}`),
+});
 const models = new Models(api, (name) => {
   chat.current.model = name;
   remember(chat.current);
@@ -55,16 +59,21 @@ function actions(index) {
   };
 }
 
-/** Has an answer made, and says to a screen reader when it begins and ends. */
+/** Has an answer made, and says to a screen reader when it begins and ends. Whether there is a model to ask. */
 async function perform(act) {
   if (!models.all.length) await readModels();
   chat.current.model = models.pick(chat.current.model);
-  if (!chat.current.model) return;
+  if (!chat.current.model) {
+    show();
+    return false;
+  }
   remember(chat.current);
   say("The model is answering");
-  const conversation = chat.current;
-  await act();
-  const { state, notice } = conversation.messages.at(-1);
+  act().then(ended);
+  return true;
+}
+
+function ended({ state, notice }) {
   say(state === "done" ? "The answer is complete" : notice);
   models.read().catch(() => {}); // the model is loaded now
 }
@@ -73,6 +82,7 @@ function changed(conversation, message) {
   if (conversation !== chat.current) return;
   composer.busy = chat.answers();
   if (transcript.views.at(-1)?.message !== message) transcript.show(conversation.messages);
+  document.title = `${conversation.title} · llmrun`;
   transcript.touch(message);
 }
 
@@ -111,4 +121,7 @@ for (const close of document.querySelectorAll("[data-close]")) {
 themeButton(byId("theme"), say);
 await readModels();
 begin();
-new EngineView(api);
+new EngineView(api, (loaded) => {
+  const loading = loaded.find(({ name, state }) => name === chat.current.model && state === "loading");
+  if (loading) transcript.views.at(-1)?.waits?.(`Loading the model: ${Math.round(loading.progress * 100)} %`);
+});

@@ -2,28 +2,32 @@
  * What happens in conversations: asking, stopping, asking again. Knows the daemon and the store, not the page.
  *
  * Answers go on in conversations that are not shown; each has one at most. `changed(conversation, message)`
- * is called after every change of a message, `listed()` when the list of conversations is another.
+ * is called after every change of a message, `listed()` when the list of conversations is another,
+ * `unkept(error)` where one could not be kept. What asks resolves to the answer when it has ended.
  */
 
 import { fold, newAnswer } from "./answer.js";
-import { mended, newConversation, requestBody, say } from "./conversation.js";
+import { mended, newConversation, requestBody, say, toReplaceIn } from "./conversation.js";
 
 const SAVE_EVERY = 1500; // milliseconds: what a page that is closed midway may lose
 
 export class Chat {
-  constructor(api, store, { changed, listed }) {
+  constructor(api, store, { changed, listed, unkept }) {
     this.api = api;
     this.store = store;
     this.changed = changed;
     this.listed = listed;
-    this.running = new Map(); // conversation id → { conversation, abort }
+    this.unkept = unkept;
+    this.running = new Map(); // conversation id → { conversation, abort, ended }
     this.current = newConversation();
   }
 
   /** Makes another conversation the current one. */
   async open(id) {
-    const found = this.running.get(id)?.conversation ?? (await this.store.get(id));
-    if (found) this.current = this.running.has(id) ? found : mended(found);
+    const found = await this.store.get(id);
+    // The one that is being answered is the object that grows.
+    const running = this.running.get(id)?.conversation;
+    if (running || found) this.current = running ?? mended(found);
     return this.current;
   }
 
@@ -40,48 +44,53 @@ export class Chat {
     this.running.get(conversation.id)?.abort.abort();
   }
 
-  /** Sends what the person said, in place of message `at` and all after it. */
-  async send(text, at) {
-    await this.halt();
-    say(this.current, text, at);
-    return this.answer(newAnswer(this.current.model));
+  /** Sends what the person said, in place of message `at` and all after it; see `toReplaceIn`. */
+  async send(text, at = this.current.messages.length) {
+    const conversation = toReplaceIn(await this.atRest(), at);
+    this.current = conversation;
+    say(conversation, text, at);
+    return this.answer(conversation, newAnswer(conversation.model));
   }
 
   /** Another answer in place of message `at` and all after it. */
   async regenerate(at) {
-    await this.halt();
-    this.current.messages.splice(at);
-    return this.answer(newAnswer(this.current.model));
+    const conversation = await this.atRest();
+    conversation.messages.splice(at);
+    return this.answer(conversation, newAnswer(conversation.model));
   }
 
-  /** More of the last message. */
+  /** More of message `at`, the last. */
   async more(at) {
-    await this.halt();
-    const [message] = this.current.messages.splice(at);
-    const again = { ...newAnswer(this.current.model), content: message.content, reasoning: message.reasoning };
-    return this.answer(again, requestBody({ ...this.current, messages: [...this.current.messages, again] }));
+    const conversation = await this.atRest();
+    const [{ content, reasoning }] = conversation.messages.splice(at);
+    const message = { ...newAnswer(conversation.model), content, reasoning };
+    const body = requestBody({ ...conversation, messages: [...conversation.messages, message] });
+    return this.answer(conversation, message, body);
   }
 
+  /** Keeps a conversation; a browser that cannot is no reason to lose an answer. */
   async save(conversation = this.current) {
-    await this.store.put(conversation);
+    await this.store.put(conversation).catch((error) => this.unkept(error));
     this.listed();
   }
 
   async remove(id) {
-    this.running.get(id)?.abort.abort();
-    await this.running.get(id)?.ended;
+    const running = this.running.get(id);
+    running?.abort.abort();
+    await running?.ended;
     await this.store.delete(id);
     this.listed();
   }
 
-  /** Ends the current conversation's answer, so that its messages may change. */
-  async halt() {
-    this.stop();
-    await this.running.get(this.current.id)?.ended;
+  /** The current conversation, its answer ended, so that its messages may change. */
+  async atRest() {
+    const conversation = this.current;
+    this.stop(conversation);
+    await this.running.get(conversation.id)?.ended;
+    return conversation;
   }
 
-  answer(message, body = requestBody(this.current)) {
-    const conversation = this.current;
+  answer(conversation, message, body = requestBody(conversation)) {
     conversation.messages.push(message);
     conversation.updated = Date.now();
     const abort = new AbortController();
@@ -100,7 +109,7 @@ export class Chat {
         this.changed(conversation, message);
         if (Date.now() - saved > SAVE_EVERY) {
           saved = Date.now();
-          await this.store.put(conversation);
+          await this.store.put(conversation).catch(() => {}); // said when it ends
         }
       }
       message.state = "done";
@@ -112,5 +121,6 @@ export class Chat {
     this.running.delete(conversation.id);
     this.changed(conversation, message);
     await this.save(conversation);
+    return message;
   }
 }

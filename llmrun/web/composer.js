@@ -3,7 +3,7 @@
 import { byId } from "./dom.js";
 
 export class Composer {
-  /** `send(text)`, `stop()`; `editLast()` for the arrow up in an empty field. */
+  /** `send(text)`, whether it could be sent; `stop()`; `editLast()` for the arrow up in an empty field. */
   constructor({ send, stop, editLast }) {
     this.field = byId("prompt");
     this.sendButton = byId("send");
@@ -30,12 +30,14 @@ export class Composer {
     });
   }
 
-  submit() {
+  async submit() {
     const text = this.field.value;
     if (!text.trim() || this.answering) return;
     this.field.value = "";
     this.fit();
-    this.send(text);
+    if ((await this.send(text)) || this.field.value) return;
+    this.field.value = text;
+    this.fit();
   }
 
   /** As high as its text, up to what the style allows. */

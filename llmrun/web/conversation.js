@@ -27,6 +27,15 @@ export function say(conversation, text, at = conversation.messages.length) {
   if (at === 0 && !conversation.named) conversation.title = titleOf(text);
 }
 
+/**
+ * The conversation in which message `at` is to be replaced: itself where that costs one question and its
+ * answer, else a copy, so that what came after stays in the list.
+ */
+export function toReplaceIn(conversation, at, now = Date.now()) {
+  if (!conversation.messages.slice(at + 1).some(({ role }) => role === "user")) return conversation;
+  return { ...structuredClone(conversation), id: newConversation({}, now).id, created: now, updated: now };
+}
+
 /** The body that asks for the next turn, or for more of the last message where that is the assistant's. */
 export function requestBody({ model, system, settings, messages }) {
   const turns = messages.filter((message) => message.role === "user" || message.content);

@@ -3,15 +3,18 @@
  * the page and this part of it are visible.
  */
 
-import { number } from "./answer.js";
 import { byId, h, svg } from "./dom.js";
+import { bytes, number, seconds, tokens } from "./figures.js";
 
-const EVERY = 1000;
+const EVERY = 1000; // milliseconds
+const AFTER_FAILURE = 10_000;
 const SAMPLES = 60;
 
 export class EngineView {
-  constructor(api) {
+  /** `seen(loaded)` is called after each look. */
+  constructor(api, seen) {
     this.api = api;
+    this.seen = seen;
     this.part = byId("engine");
     this.short = byId("engine-short");
     this.models = byId("engine-models");
@@ -31,17 +34,21 @@ export class EngineView {
 
   async look() {
     this.timer = -1;
+    let wait = EVERY;
     try {
-      this.draw(await this.api.loaded());
+      const loaded = await this.api.loaded();
+      this.draw(loaded);
+      this.seen(loaded);
     } catch (error) {
+      wait = AFTER_FAILURE;
       this.short.textContent = "";
       this.models.replaceChildren(h("p", { class: "note" }, error.message));
     }
-    this.timer = this.wanted ? setTimeout(() => this.look(), EVERY) : 0;
+    this.timer = this.wanted ? setTimeout(() => this.look(), wait) : 0;
   }
 
   draw(loaded) {
-    const speed = loaded.reduce((sum, model) => sum + (model.stats?.decode_tps ?? 0), 0);
+    const speed = loaded.reduce((sum, model) => sum + speedOf(model.stats), 0);
     this.short.textContent = speed ? `${number(speed)} tokens/s` : "idle";
     const none = h("p", { class: "note" }, "No model is loaded. The first message loads one.");
     this.models.replaceChildren(...(loaded.length ? loaded.map((model) => this.model(model)) : [none]));
@@ -51,16 +58,20 @@ export class EngineView {
   model({ name, state, progress, info, stats, in_flight: inFlight }) {
     const loading = state === "loading" ? `loading, ${Math.round(progress * 100)} %` : state;
     const rows = [["state", state === "ready" ? (inFlight ? "answering" : "idle") : loading]];
-    if (info) rows.push(["device", info.device], ["context", `${info.ctx} tokens`]);
+    if (info) rows.push(["device", info.device], ["context", tokens(info.ctx)]);
     if (stats) {
-      rows.push(["batch", `${stats.running} running of ${info?.parallel ?? "?"}`], ["queue", `${stats.waiting} waiting`]);
-      rows.push(["made", `${stats.completion_tokens} tokens in ${stats.steps} steps`]);
+      rows.push(["batch", `${stats.running} running of ${info?.parallel ?? "?"}`]);
+      rows.push(["queue", `${stats.waiting} waiting` + (stats.swapped ? `, ${stats.swapped} put aside` : "")]);
+      if (stats.itl_p50_ms) rows.push(["gap", `${seconds(stats.itl_p50_ms)}, p95 ${seconds(stats.itl_p95_ms)}`]);
+      if (stats.drafted) rows.push(["drafts", `${stats.accepted} of ${stats.drafted} right`]);
+      rows.push(["made", `${tokens(stats.completion_tokens)} in ${stats.steps} steps`]);
     }
     const facts = h("dl", {}, ...rows.flatMap(([term, text]) => [h("dt", {}, term), h("dd", {}, text)]));
     return h("section", { "aria-label": name }, h("h3", {}, name), facts, stats && cells(stats), stats && this.chart(name, stats));
   }
 
-  chart(name, { decode_tps: speed }) {
+  chart(name, stats) {
+    const speed = speedOf(stats);
     const speeds = [...(this.speeds.get(name) ?? []), speed].slice(-SAMPLES);
     this.speeds.set(name, speeds);
     const most = Math.max(...speeds, 1);
@@ -68,12 +79,16 @@ export class EngineView {
     return h("div", { class: "chart" },
       svg("svg", { viewBox: `0 0 ${SAMPLES - 1} 21`, preserveAspectRatio: "none", "aria-hidden": "true" },
         svg("polyline", { points: points.join(" ") })),
-      h("span", {}, `${number(speed || 0)} tokens/s`));
+      h("span", {}, `${number(speed)} tokens/s`));
   }
 }
 
-/** The KV cache as a bar: cells in use, kept for later prompts, free. */
-function cells({ kv_used: used, kv_retained: kept, kv_total: total }) {
+/** Tokens per second now; what a model that rests made last is past. */
+const speedOf = (stats) => (stats?.running ? stats.decode_tps : 0);
+
+/** The KV cache by tier: cells in use, kept for later prompts and free as a bar; what was saved from them. */
+function cells(stats) {
+  const { kv_used: used, kv_retained: kept, kv_total: total, kv_ram_bytes: ram, kv_disk_bytes: disk } = stats;
   if (!total) return null;
   const part = (kind, share) => {
     const element = h("span", { class: kind });
@@ -83,5 +98,6 @@ function cells({ kv_used: used, kv_retained: kept, kv_total: total }) {
   return h("div", { class: "cells" },
     h("div", { class: "cells-bar", "aria-hidden": "true" },
       part("used", used), part("kept", kept), part("free", total - used - kept)),
-    h("span", {}, `KV cells: ${used} in use, ${kept} kept, ${total} in all`));
+    h("div", {}, `KV: ${used} in use, ${kept} kept of ${total} cells`),
+    h("div", {}, `saved: ${bytes(ram)} in memory, ${bytes(disk)} on disk`));
 }

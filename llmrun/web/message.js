@@ -62,8 +62,9 @@ export class AnswerMessage {
     this.waiting = h("p", { class: "waiting" }, "Waiting for the model");
     this.notice = h("p", { class: "notice" });
     this.figures = h("span", { class: "figures" });
-    this.more = button("Go on", actions.more);
-    this.retry = button("Regenerate", actions.regenerate);
+    // Both change what comes after them: they are shown on the last message alone.
+    this.more = button("Go on", actions.more, "of-last");
+    this.retry = button("Regenerate", actions.regenerate, "of-last");
     this.foot = h("div", { class: "foot" },
       copyButton(() => message.content, "Copy answer"), this.retry, this.more, this.figures);
     this.element = h("article", { class: "answer", "aria-label": `Answer of ${message.model}` },
@@ -78,7 +79,7 @@ export class AnswerMessage {
     this.element.classList.toggle("streams", streams);
     this.prose.update(content);
     this.waiting.hidden = !streams || content !== "" || reasoning !== "";
-    if (progress !== null && progress < 1) this.waiting.textContent = `Reading the prompt: ${Math.round(progress * 100)} %`;
+    if (progress !== null && progress < 1) this.waits(`Reading the prompt: ${Math.round(progress * 100)} %`);
     this.showThinking(reasoning, streams && !content);
     const said = notice || (finish === "length" ? "Cut off: the limit of tokens, or the end of the context" : "");
     this.notice.textContent = said;
@@ -87,6 +88,11 @@ export class AnswerMessage {
     this.retry.textContent = state === "failed" ? "Try again" : "Regenerate";
     this.more.hidden = !content || (state === "done" && finish !== "length");
     this.showFigures(figures);
+  }
+
+  /** Says what an answer that has no words yet waits for. */
+  waits(text) {
+    this.waiting.textContent = text;
   }
 
   showThinking(reasoning, now) {
@@ -105,6 +111,6 @@ export class AnswerMessage {
   }
 }
 
-function button(text, press) {
-  return h("button", { type: "button", class: "quiet small", onclick: press }, text);
+function button(text, press, more = "") {
+  return h("button", { type: "button", class: `quiet small ${more}`, onclick: press }, text);
 }

@@ -2,20 +2,21 @@
 
 import { readSettings } from "./conversation.js";
 import { ask, byId } from "./dom.js";
+import { local } from "./kept.js";
 
 const KEY = "llmrun.last";
 
 /** What a new conversation begins with. */
 export function lastUsed() {
   try {
-    return JSON.parse(localStorage.getItem(KEY)) ?? {};
+    return JSON.parse(local.get(KEY)) ?? {};
   } catch {
     return {};
   }
 }
 
 export function remember({ model, system, settings }) {
-  localStorage.setItem(KEY, JSON.stringify({ model, system, settings }));
+  local.set(KEY, JSON.stringify({ model, system, settings }));
 }
 
 /** Lets the person change a conversation's settings, in place. Whether they saved. */

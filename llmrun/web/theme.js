@@ -2,6 +2,8 @@
  * The colour theme: the system's, light or dark. A button goes through the three; the choice is kept.
  */
 
+import { local } from "./kept.js";
+
 const KEY = "llmrun.theme";
 const NEXT = { "": "light", light: "dark", dark: "" };
 const SAID = { "": "as the system", light: "light", dark: "dark" };
@@ -19,7 +21,7 @@ export function themeButton(button, say) {
     const theme = NEXT[root.dataset.theme ?? ""];
     if (theme) root.dataset.theme = theme;
     else delete root.dataset.theme;
-    localStorage.setItem(KEY, theme);
+    local.set(KEY, theme);
     say(label());
   });
 }

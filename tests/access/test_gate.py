@@ -83,6 +83,15 @@ def test_admit_key_of_the_ring_keeps_its_limits_where_the_settings_hold_it_too(p
     assert verdict(place.gate(secret), secret) == "laptop"
 
 
+def test_admit_request_that_does_not_count_is_never_too_often(place: Place) -> None:
+    gate = place.gate()
+    secret = place.ring.create("a", requests_per_minute=1)
+    keys = [gate.admit(secret, counts=False) for _ in range(3)]
+    assert [key.name for key in keys if key] == ["a"] * 3
+    assert verdict(gate, secret) == "a"
+    assert verdict(gate, secret) is RATE_LIMITED
+
+
 def test_admit_too_often_says_when_again_and_refuses_no_other(place: Place) -> None:
     gate = place.gate()
     secret, other = place.ring.create("a", requests_per_minute=2), place.ring.create("b")

@@ -49,18 +49,27 @@ def answered(page: Page, count: int = 1) -> str:
     return page.text(".answer .prose")
 
 
+def again(page: Page) -> None:
+    """Has the last answer made anew."""
+    page.run("[...document.querySelectorAll('.answer')].at(-1).dataset.old = 'yes'")
+    page.click(".answer .foot button:nth-of-type(2)")
+    page.until(lambda: not page.count("[data-old]"))
+
+
 def begun(page: Page) -> None:
     """Waits for the first words of an answer that is being written."""
     page.until(lambda: len(page.text(".answer[aria-busy=true] .prose")) > 20, 60)
 
 
 def test_answer_streams_into_the_page_and_is_kept(page: Page, daemon: Daemon) -> None:
+    page.click("#open-settings")
+    page.type("#settings [name=max_tokens]", "60")
+    page.click("#settings button[type=submit]")
     page.run(LENGTHS)
-    say(page, "Count from 1 to 30. " + QUESTION)
+    say(page, LONG)
     text = answered(page)
     lengths = page.run("return [...lengths]")
     assert len(lengths) > 3, "the answer came at once"
-    assert lengths == sorted(lengths)
     assert "tokens/s" in page.text(".answer .figures")
     assert page.text("#status") == "The answer is complete"
     assert page.run("return document.getElementById('model').value") == DEFAULT_MODEL
@@ -96,9 +105,7 @@ def test_stop_frees_the_engine_keeps_the_text_and_it_can_go_on(page: Page, daemo
 def test_regenerate_replaces_the_answer_and_edit_the_question(page: Page) -> None:
     say(page, QUESTION)
     answered(page)
-    page.run("document.querySelector('.answer').dataset.old = 'yes'")
-    page.click(".answer .foot button:nth-of-type(2)")
-    page.until(lambda: not page.count("[data-old]"))
+    again(page)
     assert "Paris" in answered(page)
     page.click(".person .foot button")
     page.seen(".edit textarea")
@@ -121,8 +128,7 @@ def test_settings_reach_the_model(page: Page) -> None:
     first = answered(page)
     assert page.text(".figures").startswith("5 tokens")
     assert "limit of tokens" in page.text(".notice")
-    page.click(".answer .foot button:nth-of-type(2)")
-    page.until(lambda: page.count(".answer[aria-busy=true]") or True)
+    again(page)
     assert answered(page) == first
 
 

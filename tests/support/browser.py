@@ -159,10 +159,16 @@ class Page:
         path.write_bytes(base64.b64decode(value))
 
 
-def start_driver() -> Driver:
-    """Skips the test where there is no Chromium to drive."""
+def find_browser() -> tuple[str, str] | None:
+    """The paths of Chromium and of its driver, where both are installed."""
     chromium = shutil.which("chromium") or shutil.which("google-chrome")
     chromedriver = shutil.which("chromedriver")
-    if not (chromium and chromedriver):
+    return (chromium, chromedriver) if chromium and chromedriver else None
+
+
+def start_driver() -> Driver:
+    """Skips the test where there is no Chromium to drive."""
+    found = find_browser()
+    if found is None:
         pytest.skip("Chromium and its driver are not installed (Debian: chromium, chromium-driver)")
-    return Driver(chromium, chromedriver)
+    return Driver(*found)

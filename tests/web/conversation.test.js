@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { mended, newConversation, readSettings, requestBody, say, titleOf } from "../../llmrun/web/conversation.js";
+import { mended, newConversation, readSettings, requestBody, say, titleOf, toReplaceIn } from "../../llmrun/web/conversation.js";
 
 const answered = (content, fields = {}) => ({ role: "assistant", content, reasoning: "", state: "done", ...fields });
 
@@ -21,6 +21,16 @@ test("say in place of an earlier message drops what came after it", () => {
   const edited = conversation({ role: "user", content: "a" }, answered("b"), { role: "user", content: "c" }, answered("d"));
   say(edited, "C", 2);
   assert.deepEqual(edited.messages.map(({ content }) => content), ["a", "b", "C"]);
+});
+
+test("toReplaceIn the last question is replaced in place, an earlier one in a copy", () => {
+  const long = conversation({ role: "user", content: "a" }, answered("b"), { role: "user", content: "c" }, answered("d"));
+  for (const at of [2, 3, 4]) assert.equal(toReplaceIn(long, at), long);
+  const copy = toReplaceIn(long, 0);
+  say(copy, "A", 0);
+  assert.notEqual(copy.id, long.id);
+  assert.deepEqual(copy.messages.map(({ content }) => content), ["A"]);
+  assert.deepEqual(long.messages.map(({ content }) => content), ["a", "b", "c", "d"]);
 });
 
 test("requestBody sends what was set, thoughts left out, and asks for a stream with its figures", () => {
