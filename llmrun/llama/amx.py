@@ -88,10 +88,11 @@ def _load_probe(lib: ModuleType) -> ctypes.c_void_p:
     return model
 
 
-def avoid_if_broken(lib: ModuleType) -> None:
-    """Turn AMX off for this process if it is announced but crashes. Call before any model loads."""
+def avoid_if_broken(lib: ModuleType) -> bool:
+    """Turn AMX off for this process if it is announced but crashes; whether that was done. Call before any
+    model loads."""
     if not announced() or works(lib):
-        return
+        return False
     _log.warning("llama.cpp's AMX kernels crash on this machine: going without them")
     sigaltstack = ctypes.CDLL(None).sigaltstack
     small = _SignalStack(ctypes.addressof(_small_stack), 0, len(_small_stack))
@@ -99,3 +100,4 @@ def avoid_if_broken(lib: ModuleType) -> None:
     sigaltstack(ctypes.byref(small), ctypes.byref(before))
     lib.llama_model_free(_load_probe(lib))
     sigaltstack(ctypes.byref(before), None)
+    return True

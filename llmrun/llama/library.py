@@ -108,4 +108,4 @@ if llama_version() != LIBRARY:
     )
 
 lib.llama_backend_init()
-amx.avoid_if_broken(lib)
+AMX_AVOIDED = amx.avoid_if_broken(lib)
