@@ -38,26 +38,29 @@ MakeParser = Callable[[], OutputParser]
 
 @dataclass
 class _Answer:
-    """One answer's parser, and the log probabilities of tokens that are not yet known to be shown."""
+    """One answer's parser, and the log probabilities of tokens that are not yet known to be shown. `rest` is
+    the end of the token in front of them, where not all of its text is shown yet."""
 
     parser: OutputParser
     logprobs: list[TokenLogprob] = field(default_factory=list)
+    rest: bytes = b""
     calls: int = 0
 
     def spent_on(self, text: str, *, last: bool) -> tuple[TokenLogprob, ...]:
         """The log probabilities of the tokens that make `text`, which is shown now. Those in front of them,
         of markers and calls, are gone. `last`: what follows is held back, so it is sought from behind."""
-        raw, sought = b"".join(entry.raw for entry in self.logprobs), text.encode()
-        begin = max(raw.rfind(sought) if last else raw.find(sought), 0)
+        raw, sought = self.rest + b"".join(entry.raw for entry in self.logprobs), text.encode()
+        find = raw.rfind if last else raw.find
+        begin = 0 if raw.startswith(sought) else max(find(sought), 0)
         end = begin + len(sought)
-        taken, place, count = [], 0, 0
-        for entry in self.logprobs:
-            if place >= end:
-                break
+        taken, place, count = [], len(self.rest), 0
+        while place < end and count < len(self.logprobs):
+            entry = self.logprobs[count]
             place += len(entry.raw)
             count += 1
             if place > begin:
                 taken.append(entry)
+        self.rest = raw[end:place]
         del self.logprobs[:count]
         return tuple(taken)
 
@@ -148,7 +151,7 @@ def _events(pieces: list[Piece], index: int, answer: _Answer, single: bool) -> l
                 events.append(kind(index, piece.text))
         elif isinstance(piece, CallPiece | ArgumentsPiece) and (piece.call == 0 or not single):
             events.append(_call_event(piece, index, answer))
-    if answer.logprobs:
+    if answer.logprobs or answer.rest:
         shown = [place for place, event in enumerate(events) if isinstance(event, Text | Reasoning)]
         for place in shown:
             said = cast("Text | Reasoning", events[place])

@@ -65,13 +65,13 @@ def test_answer_is_told_in_parts_and_no_marker_is_left(size: int) -> None:
 
 @pytest.mark.parametrize("size", [1, 2, 3])
 def test_log_probabilities_are_those_of_the_text_beside_them(size: int) -> None:
-    text = f"<think>\nHm, think\n</think>\n\nSure, call 🦙 a < b\n{CALL}\n{CALL}"
+    text = f"<think>\nHm, think\n</think>\n\nSure.\n\n\nI call 🦙 a < b\n{CALL}\n{CALL}\nDone < <"
     events = answered(text, size=size)
     for kind in (Text, Reasoning):
         listed = [e for event in events if isinstance(event, kind) for e in event.logprobs]
         raw, said = b"".join(entry.raw for entry in listed), joined(events, kind).encode()
-        assert said in raw
-        assert len(raw) < len(said) + 2 * size  # but for a token that is half a marker
+        assert set(said.split(b"\n")) <= set(raw.replace(b"<\n", b"\n").split(b"\n"))
+        assert len(raw) - len(said) in range(2 * size - 1)  # a token may be half a marker
 
 
 @pytest.mark.parametrize("kept", [5, 20, 30, len(CALL)])
