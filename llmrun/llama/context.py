@@ -130,7 +130,10 @@ class Context:
         self._scales = scales
 
     def use_threads(self, count: int) -> None:
-        """Let so many threads compute from the next decode on, whatever its rows."""
+        """Let so many threads compute from the next decode on, whatever its rows.
+
+        Over 512 cells or more a step of one row
+        adds up in another order then (ggml's `flash_attn_ext` splits the cells among the threads)."""
         if count != self._threads:
             lib.llama_set_n_threads(self.pointer, count, count)
             self._threads = count
