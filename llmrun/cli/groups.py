@@ -36,7 +36,7 @@ SECTIONS: dict[str, dict[str, str]] = {
         "service": "service",
         "keys": "keys",
     },
-    "Look closer": {"bench": "bench"},
+    "Look closer": {"explain": "explain", "bench": "bench"},
     "Help": {
         "doctor": "doctor",
         "config": "config",

@@ -6,13 +6,14 @@ It does not find or start the daemon (`connection` does) and knows no terminal.
 from __future__ import annotations
 
 import ssl
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, TypeVar
 
 import httpx
 import msgspec
 
 from llmrun.client.answer import Answer
+from llmrun.client.tracing import RenderedPrompt, Step, steps, traced_body
 from llmrun.client.wire import (
     Completion,
     EmbeddingsReply,
@@ -21,6 +22,7 @@ from llmrun.client.wire import (
     chat_body,
     completion_body,
     error_of,
+    turns,
     whole_chat_body,
 )
 from llmrun.errors import CONFIG, DAEMON_UNREACHABLE, INTERNAL, LlmrunError
@@ -122,6 +124,21 @@ class Client:
         body = {"model": model, "content": text, "parse_special": False}
         return self._read("POST", "/tokenize", Tokens, body).tokens
 
+    def render(self, model: str, messages: Sequence[Message]) -> RenderedPrompt:
+        """What the model's chat template makes of a conversation, as text and as tokens."""
+        body = {"model": model, "messages": turns(messages), "with_tokens": True}
+        return self._read("POST", "/apply-template", RenderedPrompt, body)
+
+    def trace(self, model: str, tokens: Sequence[int], options: Options, candidates: int) -> Iterator[Step]:
+        """The continuation of token ids, step by step, each with its likeliest `candidates`."""
+        response = self._open("/completion", traced_body(model, tokens, options, candidates))
+        try:
+            yield from steps(response.iter_bytes())
+        except httpx.HTTPError as error:
+            raise self._unreachable(error) from error
+        finally:
+            response.close()
+
     def embed(
         self, model: str, texts: Sequence[str], *, dimensions: int | None = None, truncate: bool = False
     ) -> EmbeddingsReply:
@@ -178,13 +195,16 @@ class Client:
         return response
 
     def _stream(self, path: str, body: dict[str, Any]) -> Answer:
+        return Answer(self._open(path, body))
+
+    def _open(self, path: str, body: dict[str, Any]) -> httpx.Response:
         try:
             response = self._http.send(self._http.build_request("POST", path, json=body), stream=True)
             if response.is_error:
                 raise error_of(response.status_code, response.read())
         except httpx.HTTPError as error:
             raise self._unreachable(error) from error
-        return Answer(response)
+        return response
 
     def _unreachable(self, error: httpx.HTTPError) -> LlmrunError:
         what = "does not answer in time" if isinstance(error, httpx.TimeoutException) else str(error)

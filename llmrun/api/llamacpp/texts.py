@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from llmrun.api.llamacpp.bodies import DetokenizeBody, TokenizeBody
 from llmrun.api.llamacpp.logit_bias import Bias
 from llmrun.api.oneline import Json
+from llmrun.api.pieces import token_pieces
 from llmrun.types import DetokenizeRequest, Event, Tokenized, TokenizeRequest
 
 
@@ -26,24 +27,14 @@ class TokenList:
 
     def __init__(self, body: TokenizeBody) -> None:
         self._with_pieces = body.with_pieces
-        self._tokens: list[object] = []
+        self._tokens: Sequence[object] = []
 
     def add(self, _request: int, event: Event) -> None:
         if isinstance(event, Tokenized):
-            self._tokens = list(event.tokens)
-            if self._with_pieces:
-                pairs = zip(event.tokens, event.pieces, strict=True)
-                self._tokens = [{"id": token, "piece": _piece(raw)} for token, raw in pairs]
+            self._tokens = token_pieces(event) if self._with_pieces else event.tokens
 
     def body(self) -> Json:
         return {"tokens": self._tokens}
-
-
-def _piece(raw: bytes) -> str | list[int]:
-    try:
-        return raw.decode()
-    except UnicodeDecodeError:
-        return list(raw)
 
 
 def detokenize_request(body: DetokenizeBody, request_id: str, model: str) -> DetokenizeRequest:

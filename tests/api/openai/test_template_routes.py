@@ -11,6 +11,8 @@ from llmrun.types import (
     Message,
     Rendered,
     RenderRequest,
+    Tokenized,
+    TokenizeRequest,
     Usage,
 )
 from tests.api.openai.test_models import stored
@@ -60,3 +62,23 @@ def test_apply_template_errors_are_llama_servers(http: TestClient) -> None:
         "message": "messages should not be empty",
         "type": "invalid_request_error",
     }
+
+
+def test_apply_template_with_tokens_gives_those_of_the_same_conversation(
+    http: TestClient, service: ScriptedService
+) -> None:
+    async def answers(request: AnyRequest) -> AsyncGenerator[Event, None]:
+        if isinstance(request, TokenizeRequest):
+            yield Tokenized((1, 2), (b"<user>", b"\xff"))
+        else:
+            yield Rendered("<user>Hi")
+        yield Finished(Usage(prompt=0, completion=0), TIMINGS)
+
+    service.lookup = answers
+    reply = http.post("/apply-template", json={"model": MODEL, "messages": HI, "with_tokens": True})
+    pieces = [{"id": 1, "piece": "<user>"}, {"id": 2, "piece": [255]}]
+    assert reply.json() == {"prompt": "<user>Hi", "tokens": pieces}
+    render, tokenize = service.looked_up
+    assert isinstance(render, RenderRequest)
+    assert isinstance(tokenize, TokenizeRequest)
+    assert tokenize.prompt == render.prompt

@@ -1,0 +1,91 @@
+"""An explained request as lines of text."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+
+from llmrun.cli.explaining.trace import Choice, Decoded, Explained
+from llmrun.cli.output import Columns, table
+from llmrun.store.disk import human
+
+_BARS = "▁▂▃▄▅▆▇█"
+_WIDTH = 72
+
+
+def lines(found: Explained) -> Iterator[str]:
+    """All stages in order, a blank line between."""
+    total = len(found.prompt)
+    yield f"TEMPLATE  what the model's chat template makes of the prompt ({len(found.rendered)} characters)"
+    yield found.rendered
+    yield ""
+    yield f"TOKENS  {total}, of which {found.cached} were cached (marked *)"
+    yield from table(
+        [{"place": place, "token": token} for place, token in enumerate(found.prompt)],
+        {
+            "AT": lambda row: f"{row['place']}{'*' if row['token'].cached else ''}",
+            "ID": lambda row: str(row["token"].id),
+            "TEXT": lambda row: quoted(row["token"].text),
+        },
+    )
+    yield ""
+    computed = f"{total - found.cached} tokens in {found.prefill_ms:.0f} ms"
+    yield f"PREFILL  {computed}, after {found.queue_ms:.0f} ms of waiting"
+    for done in found.prefill:
+        yield f"{done.ms:8.0f} ms  {_share(done.processed, total)}  {done.processed}/{total}"
+    yield ""
+    yield f"DECODE  {len(found.steps)} tokens in {found.decode_ms:.0f} ms, ended by {found.stopped_by}"
+    yield from table([{"place": place, "step": step} for place, step in enumerate(found.steps)], _STEPS)
+    yield ""
+    yield f"TIME  first token after {found.ttft_ms:.0f} ms; between tokens {_spread(found)}"
+    if gaps := [step.gap_ms for step in found.steps if step.gap_ms is not None]:
+        yield f"{sparkline(gaps)}  up to {max(gaps):.0f} ms"
+    yield ""
+    kv = found.kv
+    yield f"KV CACHE  {human(kv.prompt)} of prompt, {human(kv.answer)} of answer"
+    yield f"{kv.per_token} bytes a token ({kv.type}, {kv.layers} layers)"
+    if batch := found.batch:
+        yield ""
+        yield f"BATCH  {batch.running} of {batch.places} places in use, {batch.waiting} requests waiting"
+        yield f"{batch.cells_used} of {batch.cells} cells held by running requests"
+
+
+def quoted(text: str) -> str:
+    """A token's text with its spaces and line breaks to be seen."""
+    return json.dumps(text, ensure_ascii=False)
+
+
+_STEPS: Columns = {
+    "STEP": lambda row: str(row["place"]),
+    "ID": lambda row: str(row["step"].id),
+    "TOKEN": lambda row: quoted(row["step"].text),
+    "P": lambda row: f"{row['step'].probability:.1%}",
+    "ITL MS": lambda row: _gap(row["step"]),
+    "LIKELIEST": lambda row: _candidates(row["step"].candidates),
+}
+
+
+def _gap(step: Decoded) -> str:
+    return "-" if step.gap_ms is None else f"{step.gap_ms:.1f}"
+
+
+def _candidates(choices: Sequence[Choice]) -> str:
+    return "  ".join(f"{quoted(choice.text)} {choice.probability:.1%}" for choice in choices)
+
+
+def _spread(found: Explained) -> str:
+    known = {name: value for name, value in found.itl_ms.items() if value is not None}
+    return ", ".join(f"{name} {value:.1f} ms" for name, value in known.items()) or "none"
+
+
+def _share(done: int, total: int) -> str:
+    filled = round(30 * done / total) if total else 0
+    return "█" * filled + "░" * (30 - filled)
+
+
+def sparkline(values: Sequence[float]) -> str:
+    """A bar for each value, the highest full; of many values each bar is the highest of some."""
+    size = -(-len(values) // _WIDTH)
+    tops = [max(values[start : start + size]) for start in range(0, len(values), size)]
+    most = max(tops) or 1.0
+    return "".join(_BARS[min(len(_BARS) - 1, int(len(_BARS) * top / most))] for top in tops)
