@@ -9,6 +9,7 @@ Run it with `.venv/bin/python scripts/docs.py [--check]`.
 
 from __future__ import annotations
 
+import inspect
 import itertools
 import re
 import sys
@@ -22,7 +23,7 @@ from llmrun.access.gate import Gate
 from llmrun.api import fields
 from llmrun.api.app import create_app
 from llmrun.api.metrics import Metrics
-from llmrun.cli.groups import ALIASES
+from llmrun.cli.groups import ALIASES, EVERYWHERE
 from llmrun.cli.main import app
 from llmrun.config import SETTINGS, Paths, Settings
 from llmrun.daemon.service import Service
@@ -34,7 +35,7 @@ ROOT = Path(__file__).resolve().parent.parent
 GENERATED = re.compile(r"(<!-- generated: ([\w-]+) -->\n)(.*?)(<!-- end -->)", re.DOTALL)
 FENCE = re.compile(r"^```\w*\n(.*?)^```", re.DOTALL | re.MULTILINE)
 CODE_SPAN = re.compile(r"`([^`\n]+)`")
-COMMAND = re.compile(r"(?<![\w/:.-])(?:\.venv/bin/)?llmrun +(--\w[\w-]*|[a-z]+)((?:[^\n|`#<>;]|<[A-Z])*)")
+COMMAND = re.compile(r"(?<![\w/:.-])(?:\.venv/bin/)?llmrun +(--\w[\w-]*|[a-z]+)((?:[^\n|`#<>;)]|<[A-Z])*)")
 # What the command line will have, so that the README can say what is still missing.
 PLANNED = (
     *("map", "embed", "fit", "create", "verify", "prune", "import", "quantize", "keys", "bench", "explain"),
@@ -77,6 +78,41 @@ def commands_part() -> str:
         alias = "".join(f", `{short}`" for short, full in ALIASES.items() if full == name)
         rows += [[f"`{f'{name} {sub}'.strip()}`{alias}", first_sentence(leaf)] for sub, leaf in inner.items()]
     return table(["command", "does"], rows)
+
+
+def leaves() -> Iterator[tuple[str, Any]]:
+    """Every command with its whole name, those inside groups one by one."""
+    for name, command in subcommands(root_command()).items():
+        inner = subcommands(command)
+        if not inner:
+            yield name, command
+        yield from ((f"{name} {sub}", leaf) for sub, leaf in inner.items())
+
+
+def cli_part() -> str:
+    """A section for every command: what it does, its examples, its arguments and options."""
+    return "\n".join(section(name, command) for name, command in leaves())
+
+
+def section(name: str, command: Any) -> str:
+    about, _, examples = str(command.help).partition("\b\n")
+    shown = inspect.cleandoc("\n".join(examples.strip("\n").split("\n")[1:]))
+    context = typer.Context(command, info_name=name)
+    records = (
+        parameter.get_help_record(context)
+        for parameter in command.params
+        if parameter.name not in {*EVERYWHERE, "help"}
+    )
+    rows = [[f"`{spelt(record[0])}`", record[1].replace("  [", " [")] for record in records if record]
+    options = f"\n{table(['argument or option', 'what it is'], rows)}" if rows else ""
+    return f"## `{name}`\n\n{inspect.cleandoc(about).strip()}\n\n```sh\n{shown}\n```\n{options}"
+
+
+def spelt(words: str) -> str:
+    """An argument or option without the type behind its name; one that has no other name is in capitals."""
+    bare = re.sub(r" <[^>]*>$", "", words)
+    kind = re.search(r" <(\w+)[^>]*>$", words)
+    return f"{bare} {kind[1].upper()}" if kind and bare.startswith("-") else bare
 
 
 def absent_part() -> str:
@@ -156,6 +192,7 @@ def metrics_part() -> str:
 
 PARTS: dict[str, Callable[[], str]] = {
     "commands": commands_part,
+    "cli": cli_part,
     "absent": absent_part,
     "settings": settings_part,
     "errors": errors_part,
