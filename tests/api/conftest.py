@@ -28,3 +28,12 @@ def http(service: ScriptedService, shutdowns: list[str]) -> Iterator[TestClient]
     app = create_app(service, Settings(), lambda: shutdowns.append("asked"))
     with TestClient(app, base_url=BASE, raise_server_exceptions=False) as client:
         yield client
+
+
+@pytest.fixture
+def play(shared: tuple[ScriptedService, object]) -> Iterator[ScriptedService]:
+    """The service that a module's `shared` begins with, whose script a test may change."""
+    service, _ = shared
+    before = service.script
+    yield service
+    service.script = before

@@ -36,15 +36,6 @@ def client(shared: tuple[ScriptedService, str]) -> Iterator[openai.OpenAI]:
         yield made
 
 
-@pytest.fixture
-def play(shared: tuple[ScriptedService, str]) -> Iterator[ScriptedService]:
-    """The service, whose script a test may change."""
-    service, _ = shared
-    before = service.script
-    yield service
-    service.script = before
-
-
 def test_chat_whole(client: openai.OpenAI) -> None:
     reply = client.chat.completions.create(model=MODEL, messages=HI, n=2)
     assert [choice.message.content for choice in reply.choices] == ["Hello wörld"] * 2

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import random
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -29,9 +28,8 @@ from llmrun.chat.syntax.pieces import ArgumentsPiece
 from llmrun.chat.template import ChatTemplate
 from llmrun.engine import Grammars
 from llmrun.errors import LlmrunError
-from llmrun.llama import Model, guide_tokenizer
+from llmrun.llama import Model
 from llmrun.types import Tool
-from tests.support.models import tiny_model
 
 ENV = "LLMRUN_TEST_TEMPLATES"
 FILES = sorted(Path(os.environ[ENV]).glob("*.jinja")) if ENV in os.environ else []
@@ -59,18 +57,6 @@ TOOLS = (
     Tool(name="now"),
 )
 SCHEMAS = {tool.name: tool.parameters or {"maxProperties": 0} for tool in TOOLS}
-
-
-@pytest.fixture(scope="module")
-def model(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Model]:
-    loaded = tiny_model(tmp_path_factory.mktemp("model"))
-    yield loaded
-    loaded.close()
-
-
-@pytest.fixture(scope="module")
-def grammars(model: Model) -> Grammars:
-    return Grammars(lambda: guide_tokenizer(model.vocab))
 
 
 def calls_of(calls: Calls, tools: Any = TOOLS, *, exact: bool = True) -> CallGrammar:

@@ -1,29 +1,13 @@
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 
 from llmrun.chat import grammars as compose
 from llmrun.chat.output_grammar import grammar_of
 from llmrun.engine import Grammars
-from llmrun.llama import Model, guide_tokenizer
 from llmrun.types import OutputFormat
 from tests.support.formats import schema_format
-from tests.support.models import tiny_model
 from tests.support.tiny import CONTROL
-
-
-@pytest.fixture(scope="module")
-def model(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Model]:
-    loaded = tiny_model(tmp_path_factory.mktemp("model"))
-    yield loaded
-    loaded.close()
-
-
-@pytest.fixture(scope="module")
-def grammars(model: Model) -> Grammars:
-    return Grammars(lambda: guide_tokenizer(model.vocab))
 
 
 @pytest.mark.parametrize(

@@ -35,15 +35,6 @@ def client(shared: tuple[ScriptedService, str]) -> Iterator[anthropic.Anthropic]
         yield made
 
 
-@pytest.fixture
-def play(shared: tuple[ScriptedService, str]) -> Iterator[ScriptedService]:
-    """The service, whose script a test may change."""
-    service, _ = shared
-    before = service.script
-    yield service
-    service.script = before
-
-
 async def agent(_request: GenerateRequest) -> AsyncGenerator[Event, None]:
     for event in AGENT:
         yield event

@@ -35,15 +35,6 @@ def client(shared: tuple[ScriptedService, str]) -> Iterator[ollama.Client]:
         yield made
 
 
-@pytest.fixture
-def play(shared: tuple[ScriptedService, str]) -> Iterator[ScriptedService]:
-    """The service, whose script a test may change."""
-    service, _ = shared
-    before = service.script
-    yield service
-    service.script = before
-
-
 def test_generate_whole(client: ollama.Client) -> None:
     reply = client.generate(MODEL, "Hi", system="Be brief.", options={"temperature": 0, "num_predict": 5})
     assert reply.response == "Hello wörld"

@@ -16,7 +16,7 @@ from llmrun.chat.output_grammar import grammar_of
 from llmrun.engine import Grammars
 from llmrun.engine.drafting import Guess, Ngrams
 from llmrun.engine.sequence import Sequence
-from llmrun.llama import Model, guide_tokenizer
+from llmrun.llama import Model
 from llmrun.types import Finished, SamplingParams, Stopped, Text, TokenLogprob
 from tests.support.events import joined_text
 from tests.support.formats import schema_format
@@ -94,31 +94,6 @@ def exact(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Model]:
     loaded = tiny_model(tmp_path_factory.mktemp("exact"), Shape(scale=1.5))
     yield loaded
     loaded.close()
-
-
-@pytest.fixture(scope="module")
-def grammars(model: Model) -> Grammars:
-    return Grammars(lambda: guide_tokenizer(model.vocab))
-
-
-def _logprobs(work: Running, request: str) -> list[TokenLogprob]:
-    return [entry for e in work.events[request] if isinstance(e, Text) for entry in e.logprobs]
-
-
-def _said(work: Running, request: str) -> list[object]:
-    """All that a client could tell of an answer: text, log probabilities, tokens, reason, usage."""
-    usage = work.finished(request).usage
-    said = [joined_text(work.events[request]), _logprobs(work, request), work.stopped(request)]
-    return [*said, usage.prompt, usage.completion]
-
-
-def _same_but_for_ties(said: list[TokenLogprob], tokens: tuple[int, ...]) -> bool:
-    """Whether greedy `tokens` are those said, or part from them where another is as likely."""
-    for entry, token in zip(said, tokens, strict=False):
-        if token != entry.id:
-            likely = {top.id: top.logprob for top in entry.top}
-            return entry.logprob - likely.get(token, -9e9) < 0.05
-    return len(tokens) - len(said) in (0, 1)  # an end token has no log probability
 
 
 REQUESTS: dict[str, dict[str, object]] = {

@@ -31,15 +31,6 @@ def client(shared: tuple[ScriptedService, openai.OpenAI]) -> openai.OpenAI:
     return shared[1]
 
 
-@pytest.fixture
-def play(shared: tuple[ScriptedService, openai.OpenAI]) -> Iterator[ScriptedService]:
-    """The service, whose script a test may change."""
-    service, _ = shared
-    before = service.script
-    yield service
-    service.script = before
-
-
 def says(events: list[Event]) -> Any:
     async def script(_request: GenerateRequest) -> AsyncGenerator[Event, None]:
         for event in events:
