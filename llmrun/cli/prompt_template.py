@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from llmrun.errors import USAGE, LlmrunError
@@ -33,6 +33,26 @@ class PromptTemplate:
             return _text(_look_up(fields, match[2])) if match[2] else whole
 
         return _PLACE.sub(value, self.text)
+
+
+def filled(template: str, pairs: Iterable[str], prompt: str) -> str:
+    """A template with `prompt` in the place of `{}`, and `NAME=VALUE` pairs in those of their names.
+    LlmrunError USAGE where one of them has no place, or a place has nothing."""
+    parsed, values = PromptTemplate(template), {}
+    for pair in pairs:
+        name, equals, value = pair.partition("=")
+        if not equals:
+            raise LlmrunError(USAGE, f"--var {pair!r} has no value", hint=f"write --var {pair}=VALUE")
+        values[name] = value
+    known = ", ".join(name or "{}" for name in parsed.names) or "none"
+    for name in values:
+        if name not in parsed.names:
+            raise LlmrunError(USAGE, f"the template has no place {name!r}", hint=f"there are: {known}")
+    if prompt and "" not in parsed.names:
+        raise LlmrunError(USAGE, "the template has no place for the prompt", hint="put {} where it belongs")
+    if not prompt and "" in parsed.names:
+        raise LlmrunError(USAGE, "there is no prompt for the {} of the template", hint="write or pipe one")
+    return parsed.fill(prompt, values)
 
 
 def _look_up(fields: Mapping[str, Any], name: str) -> Any:

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from llmrun.cli.prompt_template import PromptTemplate
+from llmrun.cli.prompt_template import PromptTemplate, filled
 from llmrun.errors import USAGE, LlmrunError
 
 
@@ -49,3 +49,25 @@ def test_fill_a_field_that_is_missing_names_those_there_are(name: str) -> None:
         PromptTemplate(f"{{{name}}}").fill("", {"name": "Ann", "home": {}})
     assert caught.value.kind is USAGE
     assert str(caught.value) == f"there is no field {name!r}. there are: name, home"
+
+
+def test_filled_takes_the_prompt_and_named_values() -> None:
+    assert filled("Dear {name}: {}", ["name=Ann=B"], "hi") == "Dear Ann=B: hi"
+    assert filled("Dear {name}", ["name="], "") == "Dear "
+
+
+@pytest.mark.parametrize(
+    ("template", "pairs", "prompt", "said"),
+    [
+        ("{a}", ["a"], "", "--var 'a' has no value. write --var a=VALUE"),
+        ("{a}", ["b=1"], "", "the template has no place 'b'. there are: a"),
+        ("{a}", [], "", "there is no field 'a'. there are: none"),
+        ("{a}", ["a=1"], "hi", "the template has no place for the prompt"),
+        ("{}", [], "", "there is no prompt for the {} of the template"),
+    ],
+)
+def test_filled_refuses_what_does_not_fit(template: str, pairs: list[str], prompt: str, said: str) -> None:
+    with pytest.raises(LlmrunError) as caught:
+        filled(template, pairs, prompt)
+    assert caught.value.kind is USAGE
+    assert str(caught.value).startswith(said)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -22,7 +23,8 @@ from llmrun.cli.args import (
 )
 from llmrun.cli.options import parse_options
 from llmrun.cli.output_format import output_format
-from llmrun.cli.prompt import StandardInput, gather
+from llmrun.cli.prompt import StandardInput, gather, read_text
+from llmrun.cli.prompt_template import filled
 from llmrun.cli.session import session_of
 from llmrun.errors import USAGE, LlmrunError
 from llmrun.types import Message, Options
@@ -52,6 +54,15 @@ def run(
     file: Annotated[
         list[str] | None, typer.Option(help="A text file put after the prompt; repeatable.", metavar="FILE")
     ] = None,
+    template: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", dir_okay=False, help="A prompt with places: {} is the prompt, {name} a --var."
+        ),
+    ] = None,
+    var: Annotated[
+        list[str] | None, typer.Option(metavar="NAME=VALUE", help="A value for --template; repeatable.")
+    ] = None,
     format_name: FormatName = None,
     schema: Schema = None,
     think: Think = None,
@@ -76,6 +87,7 @@ def run(
       cat notes.txt | llmrun run smollm2:135m "Summarise:"
       llmrun run ./model.gguf --temperature 0 -o top_k=1 "Say hi"
       llmrun run smollm2:135m --schema person.json "Invent a person." | jq .name
+      llmrun run smollm2:135m --template letter.txt --var name=Ann --var tone=kind
     """
     session = session_of(context, as_json=as_json)
     flags = Options(
@@ -93,12 +105,16 @@ def run(
         raise LlmrunError(USAGE, "--raw sends no system prompt", hint="leave out --system or --raw")
     if raw and think is not None:
         raise LlmrunError(USAGE, "--raw has no template to say --think to", hint="leave out one of them")
-    if stdin.on_terminal and not (prompt or file or raw or as_json or output):
+    if stdin.on_terminal and not (prompt or file or template or raw or as_json or output):
         from llmrun.cli.repl.loop import chat
 
         chat(session, model, system=system, options=options, think=think, local=local)
         return
+    if var and not template:
+        raise LlmrunError(USAGE, "--var is for a --template", hint="name its file, or leave --var out")
     text = gather(prompt or (), file or (), stdin)
+    if template:
+        text = filled(read_text(template).removesuffix("\n"), var or (), text)
     if not text:
         raise LlmrunError(USAGE, "there is no prompt", hint="write it after the model, or pipe it in")
 

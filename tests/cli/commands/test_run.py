@@ -317,3 +317,12 @@ def test_model_that_is_not_here_is_pulled_first(served: Shell, monkeypatch: pyte
     assert (done.code, done.out) == (0, "Hello wörld\n")
     assert "downloading x.gguf: 5 bytes of 10 bytes (50 %)" in done.err
     assert asked(served).model == MODEL
+
+
+def test_template_is_filled_with_stdin_and_variables(served: Shell, tmp_path: Path) -> None:
+    file = tmp_path / "letter.txt"
+    file.write_text("Write to {name}, {tone}:\n{}\n")
+    words = ("--template", str(file), "--var", "name=Ann", "--var", "tone=kindly")
+    assert served.run("run", MODEL, *words, stdin="thanks\n").code == 0
+    assert asked(served).messages == (Message(role="user", content="Write to Ann, kindly:\nthanks"),)
+    assert served.run("run", MODEL, "hi", "--var", "a=1").code == 2
