@@ -150,6 +150,13 @@ def parse_duration(text: str) -> float:
     return math.inf if seconds < 0 else seconds
 
 
+def _limit(text: str) -> float:
+    seconds = parse_duration(text)
+    if seconds == 0:
+        raise ValueError(text)
+    return seconds
+
+
 def _setting(default: Any, parse: Callable[[str], Any], form: str, about: str) -> Any:
     return field(default=default, metadata={"parse": parse, "form": form, "about": about})
 
@@ -174,6 +181,12 @@ class Settings:
     tls_key: str | None = _setting(None, _absolute, "a path", "its private key, where not in the same file")
     keep_alive: float = _setting(
         300.0, parse_duration, "5m, 300, -1, 0", "idle time before a model is unloaded; -1 never, 0 at once"
+    )
+    time_limit: float = _setting(
+        math.inf,
+        _limit,
+        "10m, 300, -1",
+        "time that a request may be computed, then it ends as it is; -1 no limit",
     )
     parallel: int | None = _setting(
         None,

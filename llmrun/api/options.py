@@ -86,6 +86,10 @@ class LlamaSampling(Body):
     min_tokens: Annotated[
         int | None, within("min_tokens", "vLLM's; tokens before the model may end its answer")
     ] = None
+    time_limit: Annotated[
+        float | None,
+        within("time_limit", "llmrun's; seconds, then the answer ends as it is, with the reason `length`"),
+    ] = None
     context_overflow: Annotated[Overflow | None, Field(description=OVERFLOW)] = None
     banned_strings: Annotated[Texts | None, Field(description="texts that never come in the answer")] = None
 

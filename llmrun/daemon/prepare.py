@@ -6,6 +6,7 @@ Knows no processes.
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import TypeVar
 
@@ -54,6 +55,11 @@ def prepare(
             field="model",
         )
     prepared, options = _completed(request, model)
+    if isinstance(prepared, GenerateRequest) and settings.time_limit != math.inf:
+        limit = min(settings.time_limit, options.time_limit or math.inf)
+        prepared = msgspec.structs.replace(
+            prepared, options=msgspec.structs.replace(options, time_limit=limit)
+        )
     load = Load(
         name=model.name,
         path=str(model.path.absolute()),

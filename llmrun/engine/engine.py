@@ -22,7 +22,7 @@ from llmrun.engine.rows import Row
 from llmrun.engine.saved_prefixes import SavedPrefixes
 from llmrun.engine.scheduler import Scheduler
 from llmrun.engine.scoring import rows_at_once, score
-from llmrun.engine.sequence import Sequence
+from llmrun.engine.sequence import Sequence, State
 from llmrun.engine.step_cost import StepCost
 from llmrun.engine.thread_choice import ThreadChoice
 from llmrun.errors import CANCELLED, INTERNAL, SHUTTING_DOWN, LlmrunError
@@ -70,6 +70,7 @@ class Engine:
         self._clock = clock
         self._inbox: queue.SimpleQueue[EngineRequest | str | None] = queue.SimpleQueue()
         self._jobs: dict[str, Job] = {}
+        self._deadlines: dict[str, float] = {}
         self._choosers = Choosers(context)
         self._events: list[tuple[str, Event]] = []
         self._long_prefills: frozenset[str] = frozenset()
@@ -116,6 +117,7 @@ class Engine:
         try:
             while not self._stopping:
                 self._take_in()
+                self._end_overdue()
                 self._step()
                 self._send()
         except BaseException as error:
@@ -144,6 +146,8 @@ class Engine:
             self._stopping = True
         elif isinstance(note, EngineRequest):
             job = self._jobs[note.id] = Job(note)
+            if note.deadline is not None:
+                self._deadlines[note.id] = note.deadline
             self._add(job.sequences)
             if not job.sequences[0].scoring:
                 self._add(job.others())
@@ -276,15 +280,41 @@ class Engine:
     def _end(self, job: Job, sequence: Sequence) -> None:
         self._release(sequence)
         if job.ended:
-            del self._jobs[job.request.id]
+            self._forget(job)
             self.counters.itl.merge(job.gaps)
             self._say(job, Finished(job.usage(), job.timings(self._clock())))
 
+    def _end_overdue(self) -> None:
+        """Requests whose time is up end with what they have."""
+        if not self._deadlines:
+            return
+        now = self._clock()
+        for job in [self._jobs[id] for id, deadline in self._deadlines.items() if deadline <= now]:
+            if job.sequences[0].scoring:
+                self._add(job.others())
+            for sequence in job.sequences:
+                if sequence.state is not State.ENDED:
+                    self._cut(job, sequence)
+
+    def _cut(self, job: Job, sequence: Sequence) -> None:
+        """End an answer where it is; text that was held back for a stop string is part of it."""
+        text = sequence.text.flush()
+        if sequence.lines is not None:
+            text, _ = sequence.lines.take(text, job.decoding_seconds(self._clock()), last=True)
+        if (said := sequence.said(text)) is not None:
+            self._say(job, said)
+        self._say(job, stopped(sequence, "length"))
+        self._end(job, sequence)
+
     def _fail(self, job: Job, error: LlmrunError) -> None:
-        del self._jobs[job.request.id]
+        self._forget(job)
         for sequence in job.sequences:
             self._release(sequence)
         self._say(job, Failed(error.info()))
+
+    def _forget(self, job: Job) -> None:
+        del self._jobs[job.request.id]
+        self._deadlines.pop(job.request.id, None)
 
     def _release(self, sequence: Sequence) -> None:
         self.scheduler.end(sequence)

@@ -33,6 +33,7 @@ class EngineRequest:
                 all computed, whatever is cached; None: off
     seed        32 bits; answer i samples with seed + i
     arrived     when it arrived, on the engine's clock
+    deadline    when its answers end as they are, on the same clock; None: never
     tokens      whether texts and the end of an answer carry their token ids
     progress    whether Progress events are wanted
     min_indent, line_seconds  see `llmrun.engine.lines`
@@ -49,6 +50,7 @@ class EngineRequest:
     params: SamplingParams
     seed: int
     arrived: float
+    deadline: float | None = None
     n: int = 1
     max_tokens: int | None = None
     stop: tuple[str, ...] = field(default=())

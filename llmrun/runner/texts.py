@@ -89,6 +89,7 @@ class TextDesk:
             params=SamplingParams.from_options(options, {**request.logit_bias, **biases}),
             seed=seed,
             arrived=arrived,
+            deadline=None if options.time_limit is None else arrived + options.time_limit,
             n=request.n,
             max_tokens=answer_limit(options.max_tokens, room, fitted.shift),
             stop=governing.stops,

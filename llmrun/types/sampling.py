@@ -48,6 +48,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     max_tokens  tokens of an answer at most       ctx         tokens of context to load the model with
     min_tokens  tokens before an answer may end   ignore_eos  it ends by its limits alone
     banned_strings  never part of an answer
+    time_limit      seconds, from when the model has the request, after which its answers end as they are
     """
 
     temperature: Strength | None = None
@@ -80,6 +81,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     max_tokens: Count | None = None
     min_tokens: Count | None = None
     ignore_eos: bool | None = None
+    time_limit: Annotated[float, Meta(ge=0.001, le=_INT32)] | None = None
     banned_strings: Texts | None = None
     stop: tuple[str, ...] = ()
     ctx: Some | None = None

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import math
 import os
 from pathlib import Path
 from typing import Any
@@ -152,3 +153,15 @@ def test_prepare_detokenize_wants_the_model_as_a_generation_does() -> None:
 
 def test_prepare_embedding_model_has_tokens() -> None:
     prepare(TokenizeRequest(id="r", model="m", text="x"), model(kind="embedding"), "1", Settings())
+
+
+@pytest.mark.parametrize(
+    ("asked", "setting", "given"),
+    [(None, math.inf, None), (5.0, math.inf, 5.0), (None, 60.0, 60.0), (5.0, 60.0, 5.0), (90.0, 60.0, 60.0)],
+)
+def test_prepare_time_limit_is_the_requests_within_the_settings(
+    asked: float | None, setting: float, given: float | None
+) -> None:
+    request = msgspec.structs.replace(chat(USER), options=Options(time_limit=asked))
+    prepared, _ = prepare(request, model(), "1", Settings(time_limit=setting))
+    assert prepared.options.time_limit == given

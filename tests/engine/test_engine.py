@@ -370,3 +370,38 @@ def test_engine_trial_that_is_won_scales_what_steps_cost(model: Model) -> None:
         work.answer(_prompt(1, 4), max_tokens=80)
         assert choice.threads == 1
         assert work.engine.cost.known == {1: 1.0}
+
+
+class Turned:
+    """A clock that moves a second each time it is read."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def __call__(self) -> float:
+        self.now += 1.0
+        return self.now
+
+
+def test_engine_request_whose_time_is_up_ends_with_what_it_has(model: Model) -> None:
+    with running(model, clock=Turned()) as work:
+        request = work.submit(_prompt(0, 5), max_tokens=400, deadline=60.0, arrived=0.0, stop=("never said",))
+        work.wait()
+        events = work.events[request]
+        assert isinstance(events[-1], Finished)
+        assert [event.reason for event in events if isinstance(event, Stopped)] == ["length"]
+        assert 0 < events[-1].usage.completion < 60
+        assert joined_text(events)
+        assert not work.engine.scheduler.running
+        assert work.engine.scheduler.cells.running == 0
+
+
+def test_engine_time_up_before_the_first_token_ends_every_answer_once(model: Model) -> None:
+    with running(model, batch=16, clock=Turned()) as work:
+        late = work.submit(_prompt(0, 150), n=3, deadline=6.0, arrived=0.0, score_from=0, logprobs=1)
+        other = work.submit(_prompt(1, 5))
+        work.wait(2)
+        events = work.events[late]
+        assert isinstance(events[-1], Finished)
+        assert sorted(event.index for event in events if isinstance(event, Stopped)) == [0, 1, 2]
+        assert isinstance(work.events[other][-1], Finished)

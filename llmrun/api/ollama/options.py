@@ -77,6 +77,9 @@ class ModelOptions(Body):
     mirostat: Annotated[int | None, within("mirostat", "1 or 2; 0 is off"), Whole] = None
     mirostat_tau: Annotated[float | None, within("mirostat_tau", "with `mirostat`")] = None
     mirostat_eta: Annotated[float | None, within("mirostat_eta", "with `mirostat`")] = None
+    time_limit: Annotated[
+        float | None, within("time_limit", "llmrun's; seconds, then the answer ends as it is")
+    ] = None
     tfs_z: Annotated[object, Refused("tail-free sampling", unless=(1, 1.0))] = None
     penalize_newline: Annotated[object, Refused("a penalty that spares newlines", unless=(True,))] = None
     logits_all: Annotated[object, Refused("logits of every prompt token", unless=(False,))] = None
