@@ -84,7 +84,7 @@ def test_option_form_says_type_and_bounds() -> None:
 
 
 def test_sampling_params_name_every_sampler_option() -> None:
-    limits = {"max_tokens", "min_tokens", "ignore_eos", "banned_strings", "stop", "ctx"}
+    limits = {"max_tokens", "min_tokens", "ignore_eos", "banned_strings", "stop", "ctx", "time_limit"}
     assert set(Options.__struct_fields__) - limits == set(SamplingParams.__struct_fields__) - {"logit_bias"}
 
 
