@@ -42,6 +42,9 @@ class EngineRequest:
     client      who asks: clients take turns           priority  lower begins sooner
     shift       None: an answer that fills the context ends
     truncated   tokens of the prompt that were left out before it came here
+    drafts      whether tokens may be guessed ahead. That changes no distribution, but how many rows a step
+                has moves logits a little, and whether it pays is measured: an answer that shall come out the
+                same again is better without
     shown       control tokens that are part of an answer's text, and the bytes they stand for
     """
 
@@ -65,5 +68,6 @@ class EngineRequest:
     adapters: Adapters = ()
     client: str = ""
     priority: int = 0
+    drafts: bool = True
     shift: Shift | None = None
     truncated: int = 0

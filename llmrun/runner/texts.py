@@ -28,6 +28,7 @@ from llmrun.types import (
     Finished,
     GenerateRequest,
     Lookup,
+    Options,
     SamplingParams,
     Timings,
     Usage,
@@ -81,13 +82,14 @@ class TextDesk:
         shown = turn.shown(vocab) if turn is not None and not turn.plain else {}
         self._announce(request, fitted.ids, turn)
         governing = Governing(request, turn, vocab, self._grammars, shown)
-        seed = secrets.randbits(32) if options.seed in (None, -1) else options.seed & 0xFFFFFFFF
+        seed, fixed = seed_of(options)
         guides, biases = self._limiter.limit(governing.guides(), options, request.n)
         return EngineRequest(
             id=request.id,
             prompt=tuple(fitted.ids),
             params=SamplingParams.from_options(options, {**request.logit_bias, **biases}),
             seed=seed,
+            drafts=not fixed,
             arrived=arrived,
             deadline=None if options.time_limit is None else arrived + options.time_limit,
             n=request.n,
@@ -149,6 +151,13 @@ class TextDesk:
         if len(self._prompters) > _KEPT:
             del self._prompters[next(iter(self._prompters))]
         return prompter
+
+
+def seed_of(options: Options) -> tuple[int, bool]:
+    """The seed of 32 bits to sample with, and whether the request fixed it; −1 asks for a fresh one."""
+    if options.seed in (None, -1):
+        return secrets.randbits(32), False
+    return options.seed & 0xFFFFFFFF, True
 
 
 def score_from(request: GenerateRequest, ids: list[int], vocab: Vocab) -> int | None:

@@ -27,7 +27,11 @@ class Drafting:
     def add(self, rows: Many[Row], room: Callable[[int], int]) -> None:
         """Give drafts to the answers in `rows` that are sampled from. `room`: of so many rows, guesses
         included, how many the step can have."""
-        answering = [row.sequence for row in rows if row.output and row.sequence.decoding]
+        answering = [
+            row.sequence
+            for row in rows
+            if row.output and row.sequence.decoding and row.sequence.request.drafts
+        ]
         count = sum(row.length for row in rows)
         if not self._drafters or not answering or count >= self._cost.most:
             return

@@ -235,3 +235,13 @@ def test_ngrams_of_an_answer_that_repeats_itself_save_most_steps(model: Model) -
         text = work.answer([30, 31, 32], params=LETTERS, max_tokens=300)
         assert text == "a" * 300
         assert work.engine.counters.steps < 30
+
+
+def test_guesses_are_not_made_for_a_request_that_wants_none(model: Model) -> None:
+    with running(model, drafters=(Oracle(0.0),), clock=ticks()) as work:
+        without = work.submit(list(range(30, 50)), max_tokens=30, drafts=False)
+        work.wait()
+        with_drafts = work.submit(list(range(30, 50)), max_tokens=30)
+        work.wait()
+        assert work.finished(without).usage.drafted == 0
+        assert work.finished(with_drafts).usage.drafted > 20
