@@ -76,7 +76,8 @@ def _linked(source: str, destination: str) -> str:
 
 @pytest.mark.skipif(not hasattr(resource, "prlimit"), reason="prlimit is Linux's")
 @pytest.mark.parametrize(
-    ("megabytes", "status", "code"), [(550, 507, "out_of_memory"), (250, 500, "runner_died")]
+    ("megabytes", "status", "codes"),
+    [(550, 507, {"out_of_memory"}), (250, 500, {"runner_died", "internal_error"})],
 )
 def test_too_little_memory_is_a_clear_error_and_the_daemon_lives(
     home: Path, megabytes: int, status: int, codes: set[str]
