@@ -25,6 +25,7 @@ from llmrun.api.app import create_app
 from llmrun.api.metrics import Metrics
 from llmrun.cli.groups import ALIASES, EVERYWHERE
 from llmrun.cli.main import app
+from llmrun.cli.repl.slash import COMMANDS
 from llmrun.config import SETTINGS, Paths, Settings
 from llmrun.daemon.service import Service
 from llmrun.errors import KINDS
@@ -190,6 +191,13 @@ def metrics_part() -> str:
     return table(["metric", "kind", "what it is"], rows)
 
 
+def slash_part() -> str:
+    """The commands of the chat; those that are refused by name have no description."""
+    return table(
+        ["command", "does"], [[f"`{slash.usage}`", slash.about] for slash in COMMANDS.values() if slash.about]
+    )
+
+
 PARTS: dict[str, Callable[[], str]] = {
     "commands": commands_part,
     "cli": cli_part,
@@ -200,6 +208,7 @@ PARTS: dict[str, Callable[[], str]] = {
     "routes": routes_part,
     "fields": fields.markdown,
     "metrics": metrics_part,
+    "slash": slash_part,
 }
 
 

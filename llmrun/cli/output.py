@@ -34,6 +34,11 @@ def one_line(text: str) -> str:
     return " ".join(part for line in text.splitlines() if (part := line.strip()))
 
 
+def visible(text: str) -> str:
+    """`text` with its control characters as symbols."""
+    return text.translate(_VISIBLE)
+
+
 def is_terminal(stream: TextIO | None) -> bool:
     """Whether a person reads (or types on) `stream`; a closed stream is no terminal."""
     try:
@@ -85,14 +90,20 @@ class Output:
     def piece(self, text: str) -> None:
         """A part of a result, at once."""
         if self._out is not None and text:
-            self._out.write(text.translate(_VISIBLE) if self.on_terminal else text)
+            self._out.write(visible(text) if self.on_terminal else text)
             self._out.flush()
 
     def thought(self, text: str) -> None:
         """A part of what a model thinks: a result too, and dim where that can be shown."""
         if self._out is not None and text:
-            shown = text.translate(_VISIBLE) if self.on_terminal else text
+            shown = visible(text) if self.on_terminal else text
             self._out.write(f"\x1b[2m{shown}\x1b[22m" if self.styled else shown)
+            self._out.flush()
+
+    def drawn(self, text: str) -> None:
+        """A part of a result with terminal codes in it, ours alone: the rest went through `visible`."""
+        if self._out is not None:
+            self._out.write(text)
             self._out.flush()
 
     def result(self, text: str) -> None:
@@ -143,7 +154,7 @@ class Output:
         if self._err is None:
             return
         if self.notes_on_terminal:
-            text = text.translate(_VISIBLE)
+            text = visible(text)
         if label:
             text = f"\x1b[{colour}m{label}\x1b[0m {text}" if self.colour else f"{label} {text}"
         self._err.write(f"{text}\n")

@@ -18,6 +18,7 @@ from llmrun.client.wire import (
     Completion,
     EmbeddingsReply,
     LoadedModel,
+    TokenCount,
     Tokens,
     chat_body,
     completion_body,
@@ -145,6 +146,13 @@ class Client:
         """The vectors of `texts`, however long that takes."""
         body = {"model": model, "input": list(texts), "dimensions": dimensions, "truncate": truncate}
         return self._read("POST", "/v1/embeddings", EmbeddingsReply, body, _PATIENT)
+
+    def count_tokens(self, model: str, messages: Sequence[Message]) -> int:
+        """The tokens of the prompt that a conversation makes, by the model's own template and vocabulary."""
+        system = "\n\n".join(message.content for message in messages if message.role == "system")
+        turns = [{"role": m.role, "content": m.content} for m in messages if m.role != "system"]
+        body = {"model": model, "messages": turns, **({"system": system} if system else {})}
+        return self._read("POST", "/v1/messages/count_tokens", TokenCount, body).input_tokens
 
     def is_healthy(self, timeout: float = 2.0) -> bool:
         """Whether a daemon answers there at all."""

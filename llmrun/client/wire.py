@@ -142,6 +142,10 @@ class Tokens(msgspec.Struct, frozen=True):
     tokens: list[int]
 
 
+class TokenCount(msgspec.Struct, frozen=True):
+    input_tokens: int
+
+
 class WireVector(msgspec.Struct, frozen=True):
     index: int
     embedding: list[float]

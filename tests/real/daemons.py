@@ -16,7 +16,7 @@ import psutil
 
 COMMAND = [sys.executable, "-m", "llmrun"]
 # What the user of the tests has set must not decide how they end.
-_CLEAN = {key: value for key, value in os.environ.items() if not key.startswith("LLMRUN_")}
+CLEAN = {key: value for key, value in os.environ.items() if not key.startswith("LLMRUN_")}
 
 
 def free_port() -> int:
@@ -50,7 +50,7 @@ class Daemon:
         self.port = free_port()
         self.url = f"http://127.0.0.1:{self.port}"
         self.env = {
-            **_CLEAN,
+            **CLEAN,
             "LLMRUN_HOME": str(home),
             "LLMRUN_HOST": f"127.0.0.1:{self.port}",
             "LLMRUN_CACHE_DISK": "0",  # what an earlier test computed must not decide how one ends

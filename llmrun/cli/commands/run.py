@@ -106,9 +106,9 @@ def run(
     if raw and think is not None:
         raise LlmrunError(USAGE, "--raw has no template to say --think to", hint="leave out one of them")
     if stdin.on_terminal and not (prompt or file or template or raw or as_json or output):
-        from llmrun.cli.repl.loop import chat
+        from llmrun.cli.repl.loop import Wanted, chat
 
-        chat(session, model, system=system, options=options, think=think, local=local)
+        chat(session, Wanted(model, system, options, think), local=local)
         return
     if var and not template:
         raise LlmrunError(USAGE, "--var is for a --template", hint="name its file, or leave --var out")

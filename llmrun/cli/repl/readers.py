@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-import os
+import termios
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, TextIO
 
@@ -11,15 +13,32 @@ from llmrun.cli.repl.lines import is_open, message
 if TYPE_CHECKING:
     from prompt_toolkit.key_binding import KeyBindings
 
+    from llmrun.cli.repl.completion import Names
+
 PROMPT = ">>> "
 CONTINUED = "... "
+
+
+@contextmanager
+def unechoed(stream: TextIO) -> Iterator[None]:
+    """What is typed meanwhile on the terminal `stream` does not appear in the middle of an answer; it waits
+    for the next prompt. Ctrl-C works."""
+    before = termios.tcgetattr(stream)
+    silent = [*before]
+    silent[3] = before[3] & ~termios.ECHO
+    termios.tcsetattr(stream, termios.TCSADRAIN, silent)
+    try:
+        yield
+    finally:
+        termios.tcsetattr(stream, termios.TCSADRAIN, before)
 
 
 class Reader(Protocol):
     """Hands out one message at a time."""
 
-    def read(self) -> str | None:
-        """The next message; None at the end. A person's Ctrl-C is a KeyboardInterrupt."""
+    def read(self, draft: str = "") -> str | None:
+        """The next message; None at the end. A person's Ctrl-C is a KeyboardInterrupt. `draft`: what the
+        message begins with, for a person to change."""
 
 
 class PipeReader:
@@ -28,7 +47,7 @@ class PipeReader:
     def __init__(self, stream: TextIO | None) -> None:
         self._stream = stream
 
-    def read(self) -> str | None:
+    def read(self, draft: str = "") -> str | None:  # noqa: ARG002 (nobody is there to change it)
         text = ""
         while self._stream is not None and (line := self._stream.readline()):
             text += line.removesuffix("\n")
@@ -39,24 +58,29 @@ class PipeReader:
 
 
 class TerminalReader:
-    """Messages that a person types, with editing, history (kept in the file `history`) and search."""
+    """Messages that a person types, with editing, completion, search, and history, kept in a file."""
 
-    def __init__(self, history: Path) -> None:
+    def __init__(self, history: Path, names: Mapping[str, Names]) -> None:
         from prompt_toolkit import PromptSession
-        from prompt_toolkit.history import FileHistory
+        from prompt_toolkit.shortcuts import CompleteStyle
 
-        history.parent.mkdir(parents=True, exist_ok=True)
-        os.close(os.open(history, os.O_CREAT | os.O_APPEND, 0o600))  # nobody else's business
+        from llmrun.cli.repl.completion import SlashCompleter
+        from llmrun.cli.repl.history import History
+
         self._session: PromptSession[str] = PromptSession(
-            history=FileHistory(history),
+            history=History(history),
             multiline=True,
             key_bindings=_keys(),
             prompt_continuation=CONTINUED,
+            completer=SlashCompleter(names),
+            complete_while_typing=False,
+            complete_style=CompleteStyle.READLINE_LIKE,
+            enable_open_in_editor=True,
         )
 
-    def read(self) -> str | None:
+    def read(self, draft: str = "") -> str | None:
         try:
-            return message(self._session.prompt(PROMPT))
+            return message(self._session.prompt(PROMPT, default=draft))
         except EOFError:
             return None
 
@@ -64,11 +88,12 @@ class TerminalReader:
 def _keys() -> KeyBindings:
     """Enter sends a message that is complete and opens a new line in one that is not; Alt-Enter always
     opens one."""
+    from prompt_toolkit.filters import is_searching
     from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 
     keys = KeyBindings()
 
-    @keys.add("enter")
+    @keys.add("enter", filter=~is_searching)
     def _(event: KeyPressEvent) -> None:
         buffer = event.current_buffer
         if is_open(buffer.text):

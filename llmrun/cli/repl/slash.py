@@ -7,18 +7,12 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from llmrun.cli.options import describe, option_name, parse_option
-from llmrun.cli.output import Output
-from llmrun.cli.repl.conversation import Conversation
+from llmrun.cli.repl import figures, keeping, said, setting
+from llmrun.cli.repl.chatting import Bye, Chat
 from llmrun.errors import USAGE, LlmrunError
 
-DEFAULT = "default"
 ALIASES = {"?": "help", "exit": "bye"}  # as Ollama's chat has them
 _COMMAND = re.compile(r"/([a-z]+|\?)(?:\s+(.*))?", re.DOTALL)
-
-
-class Bye(Exception):
-    """The person wants to leave."""
 
 
 @dataclass(frozen=True)
@@ -27,7 +21,7 @@ class Slash:
 
     usage: str
     about: str
-    run: Callable[[Conversation, Output, str], None]
+    run: Callable[[Chat, str], None]
 
 
 def parse(text: str) -> tuple[str, str] | None:
@@ -36,71 +30,57 @@ def parse(text: str) -> tuple[str, str] | None:
     return (match[1], (match[2] or "").strip()) if match else None
 
 
-def execute(conversation: Conversation, out: Output, name: str, argument: str) -> None:
+def execute(chat: Chat, name: str, argument: str) -> None:
     """Do it. LlmrunError USAGE for an unknown name or a wrong argument, Bye to leave."""
     name = ALIASES.get(name, name)
     if name not in COMMANDS:
         near = difflib.get_close_matches(name, COMMANDS, n=1)
         hint = f"did you mean /{near[0]}?" if near else "see: /help"
         raise LlmrunError(USAGE, f"there is no command /{name}", hint=hint)
-    COMMANDS[name].run(conversation, out, argument)
+    COMMANDS[name].run(chat, argument)
 
 
-def _help(_conversation: Conversation, out: Output, _argument: str) -> None:
+def _help(chat: Chat, _argument: str) -> None:
     keys = [
         ('""" … """', "several lines; Alt-Enter and a backslash at the end go on too"),
+        ("Tab", "completes commands, options, files, models and sessions"),
+        ("Ctrl-R", "searches what was typed before"),
         ("Ctrl-C", "stops the answer"),
         ("Ctrl-D", "leaves"),
     ]
-    out.fields([*((slash.usage, slash.about) for slash in COMMANDS.values()), *keys])
+    chat.out.fields([*((slash.usage, slash.about) for slash in COMMANDS.values() if slash.about), *keys])
 
 
-def _bye(_conversation: Conversation, _out: Output, _argument: str) -> None:
+def _bye(_chat: Chat, _argument: str) -> None:
     raise Bye
-
-
-def _clear(conversation: Conversation, out: Output, _argument: str) -> None:
-    conversation.clear()
-    out.note("the conversation starts anew")
-
-
-def _system(conversation: Conversation, out: Output, argument: str) -> None:
-    if argument:
-        conversation.system = argument.strip('"')
-        out.note("the system prompt is set")
-    else:
-        out.result(conversation.system or "the model's own system prompt is in force")
-
-
-def _set(conversation: Conversation, out: Output, argument: str) -> None:
-    key, _, value = argument.partition(" ")
-    if not argument:
-        out.fields(list(describe(conversation.options).items()))
-        return
-    name, value = option_name(key), value.strip()
-    if value == DEFAULT:
-        conversation.unset(name)
-    elif value:
-        conversation.set(parse_option(name, value))
-    out.fields([(name, describe(conversation.options)[name])])
-
-
-def _show(conversation: Conversation, out: Output, _argument: str) -> None:
-    out.fields(
-        [
-            ("model", conversation.model),
-            ("system", conversation.system or "model's own"),
-            ("turns", str(len(conversation.turns) // 2)),
-            *describe(conversation.options).items(),
-        ]
-    )
 
 
 COMMANDS = {
     "help": Slash("/help, /?", "this list", _help),
-    "system": Slash("/system [TEXT]", "shows or sets the system prompt", _system),
-    "set": Slash("/set [NAME [VALUE]]", f"shows or sets an option; {DEFAULT} leaves it to the model", _set),
-    "show": Slash("/show", "the model, the system prompt and the options in force", _show),
-    "clear": Slash("/clear", "forgets the conversation", _clear),
+    "system": Slash("/system [TEXT]", "shows or sets the system prompt", setting.system),
+    "set": Slash(
+        "/set [NAME [VALUE]]",
+        f"shows or sets an option; {setting.DEFAULT} leaves it to the model",
+        setting.option,
+    ),
+    "think": Slash(
+        "/think [on|off|default|show|hide]",
+        "reasoning: whether the model does, and whether it is shown",
+        setting.think,
+    ),
+    "model": Slash("/model [NAME]", "shows the model, or goes on with another", setting.model),
+    "show": Slash("/show", "the model, the system prompt and the options in force", setting.show),
+    "file": Slash("/file PATH…", "puts text files behind your next message", said.file),
+    "retry": Slash("/retry", "asks the last question again", said.retry),
+    "edit": Slash("/edit [TEXT]", "takes the last question back to be changed", said.edit),
+    "undo": Slash("/undo", "forgets the last question and its answer", said.undo),
+    "clear": Slash("/clear", "forgets the conversation", said.clear),
+    "save": Slash("/save [NAME]", "keeps the conversation under a name of yours", keeping.save),
+    "load": Slash("/load NAME|FILE", "goes on with a saved conversation", keeping.load),
+    "sessions": Slash("/sessions", "the saved conversations", keeping.sessions),
+    "export": Slash("/export FILE", "writes the conversation as .json or .md", keeping.export),
+    "context": Slash("/context", "how full the model's context is", figures.context),
+    "stats": Slash("/stats", "tokens and speed of the last answer", figures.stats),
+    "image": Slash("/image", "", said.image),
     "bye": Slash("/bye, /exit", "leaves", _bye),
 }

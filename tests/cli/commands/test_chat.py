@@ -3,25 +3,32 @@
 from __future__ import annotations
 
 import asyncio
-import fcntl
 import os
 import pty
-import re
-import select
-import struct
 import subprocess
-import sys
-import termios
-import time
 from collections.abc import AsyncGenerator, Iterator
 from pathlib import Path
 
 import pytest
 
+from llmrun.daemon.pool import LoadedModel
 from llmrun.errors import RUNNER_DIED, LlmrunError
-from llmrun.types import Event, GenerateRequest, Started, Text
-from tests.api.scripted import MODEL
+from llmrun.types import (
+    AnyRequest,
+    Event,
+    Finished,
+    GenerateRequest,
+    Reasoning,
+    Started,
+    Stopped,
+    Text,
+    Tokenized,
+    Usage,
+)
+from tests.api.scripted import MODEL, TIMINGS, Script, answer
 from tests.cli.conftest import TIMEOUT, Shell
+from tests.support.frames import model_info, stats
+from tests.support.terminal import Terminal
 
 
 def said(shell: Shell) -> list[list[tuple[str, str]]]:
@@ -61,57 +68,13 @@ def test_run_without_prompt_from_an_empty_pipe_is_no_chat(served: Shell) -> None
     assert served.run("run", MODEL, stdin="").code == 2
 
 
-class Terminal:
-    """A chat in a pseudo-terminal: `type` keys, `expect` what the screen shows next."""
-
-    def __init__(self, shell: Shell, *args: str) -> None:
-        self._leader, follower = pty.openpty()
-        fcntl.ioctl(follower, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
-        # As its controlling terminal, so that a typed Ctrl-C is a signal.
-        take = "import fcntl, os, sys, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0); "
-        go = "os.execv(sys.executable, [sys.executable, '-m', 'llmrun', *sys.argv[1:]])"
-        self.process = subprocess.Popen(
-            [sys.executable, "-c", take + go, *args],
-            env={**os.environ, **shell.env, "TERM": "xterm"},
-            stdin=follower,
-            stdout=follower,
-            stderr=follower,
-            start_new_session=True,
-        )
-        os.close(follower)
-        self.shown = ""
-
-    def type(self, keys: str) -> None:
-        os.write(self._leader, keys.encode())
-
-    def expect(self, pattern: str) -> str:
-        """Everything up to and with what matches; it is read no second time."""
-        deadline = time.monotonic() + TIMEOUT
-        while not (match := re.search(pattern, self.shown, re.DOTALL)):
-            if not select.select([self._leader], [], [], max(0.0, deadline - time.monotonic()))[0]:
-                raise AssertionError(f"{pattern!r} did not appear in {self.shown!r}")
-            self._read(pattern)
-        before, self.shown = self.shown[: match.end()], self.shown[match.end() :]
-        return before
-
-    def _read(self, pattern: str) -> None:
-        try:
-            data = os.read(self._leader, 65536).decode("utf-8", "replace")
-        except OSError:
-            raise AssertionError(f"ended before {pattern!r} appeared; it showed {self.shown!r}") from None
-        if "\x1b[6n" in data:
-            self.type("\x1b[1;1R")  # a terminal answers where its cursor is
-        self.shown += re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", data)
-
-    def close(self) -> None:
-        self.process.kill()
-        self.process.wait()
-        os.close(self._leader)
+def in_terminal(shell: Shell, *args: str) -> Terminal:
+    return Terminal({**os.environ, **shell.env}, *args)
 
 
 @pytest.fixture
 def terminal(served: Shell) -> Iterator[Terminal]:
-    terminal = Terminal(served, "run", MODEL)
+    terminal = in_terminal(served, "run", MODEL)
     terminal.expect(">>>")
     yield terminal
     terminal.close()
@@ -187,7 +150,7 @@ def test_terminal_history_is_kept_for_oneself(served: Shell, terminal: Terminal,
     terminal.process.wait(TIMEOUT)
     history = home / "state" / "chat_history"
     assert history.stat().st_mode & 0o077 == 0
-    again = Terminal(served, "chat", MODEL)
+    again = in_terminal(served, "chat", MODEL)
     again.expect(">>>")
     again.type("\x1b[A\r")
     again.expect(HELLO)
@@ -199,8 +162,6 @@ def test_terminal_colour_and_control_codes_of_the_model_are_shown_not_obeyed(
     served: Shell, terminal: Terminal
 ) -> None:
     async def paints(_request: GenerateRequest) -> AsyncGenerator[Event, None]:
-        from tests.api.scripted import answer
-
         for event in answer("\x1b]0;title\x07"):
             yield event
 
@@ -218,3 +179,146 @@ def test_terminal_without_colour_wanted_shows_errors_plain(served: Shell) -> Non
     os.close(follower)
     assert done.code == 3
     assert shown.startswith(b"error: ")
+
+
+def test_pipe_keeps_a_chat_that_has_a_name_and_no_other(served: Shell, home: Path) -> None:
+    served.run("chat", MODEL, stdin="one\n")
+    assert not (home / "state" / "chats").exists()
+    served.run("chat", MODEL, "--session", "mine", stdin="one\n")
+    served.run("chat", "--session", "mine", stdin="two\n")
+    assert said(served)[-1] == [("user", "one"), ("assistant", HELLO), ("user", "two")]
+
+
+def test_continue_without_a_chat_and_two_names_are_refused(served: Shell) -> None:
+    assert "begin one: llmrun chat" in served.run("chat", "--continue", stdin="").err
+    assert served.run("chat", "--continue", "--session", "x", stdin="").code == 2
+
+
+def script_of(*events: Event) -> Script:
+    async def script(_request: GenerateRequest) -> AsyncGenerator[Event, None]:
+        for event in events:
+            yield event
+
+    return script
+
+
+def test_terminal_shows_markdown_and_a_pipe_the_text(served: Shell, terminal: Terminal) -> None:
+    text = "# Head\n\n- **bold** `code`\n"
+    served.daemon.script = script_of(*answer(*text))  # a character at a time
+    terminal.type("hi\r")
+    terminal.expect("Head\r\n\r\n• bold code\r\n.*>>>")
+    assert "\x1b[1mbold\x1b[0m" in terminal.raw
+    assert served.run("chat", MODEL, stdin="hi\n").out == f"{text}\n"
+
+
+def test_terminal_reasoning_is_dim_and_folds(served: Shell, terminal: Terminal) -> None:
+    served.daemon.script = script_of(
+        Started(5, 42), Reasoning(0, "Hm, so."), Text(0, "Yes"), Stopped(0, "stop"),
+        Finished(Usage(prompt=5, completion=4, reasoning=3), TIMINGS),
+    )  # fmt: skip
+    terminal.type("hi\r")
+    terminal.expect("Hm, so.\r\n\r\nYes\r\n.*>>>")
+    assert "\x1b[2mHm, so.\x1b[22m" in terminal.raw
+    terminal.type("/think hide\r")
+    terminal.expect("hidden.*>>>")
+    terminal.type("hi\r")
+    assert "Hm" not in terminal.expect("Yes\r\n.*unfolds it.*>>>")
+    terminal.type("/think show\r")
+    terminal.expect("Hm, so.*>>>")
+    terminal.type("/stats\r")
+    terminal.expect("4 tokens, 3 of them reasoning.*2 answers, 8 tokens")
+
+
+def test_terminal_pasted_lines_are_one_message(served: Shell, terminal: Terminal) -> None:
+    terminal.type("\x1b[200~one\ntwo\n\x1b[201~three\r")
+    terminal.expect(f"{HELLO}.*>>>")
+    assert said(served) == [[("user", "one\ntwo\nthree")]]
+
+
+def test_terminal_tab_completes_and_ctrl_r_finds(terminal: Terminal) -> None:
+    terminal.type("/set min_k\t 3\r")
+    terminal.expect(r"min_keep\s+3\r\n.*>>>")
+    terminal.type("something else\r")
+    terminal.expect(f"{HELLO}.*>>>")
+    terminal.type("\x12keep")
+    terminal.expect("min_keep 3.*search backward: keep")
+    terminal.type("\r\r")
+    terminal.expect(r"min_keep\s+3\r\n.*>>>")
+
+
+def test_terminal_failed_question_is_kept_also_for_a_later_chat(served: Shell, terminal: Terminal) -> None:
+    plain = served.daemon.script
+
+    async def dies(_request: GenerateRequest) -> AsyncGenerator[Event, None]:
+        yield Started(1, 1)
+        yield Text(0, "Half an ")
+        raise LlmrunError(RUNNER_DIED, "killed by SIGKILL", hint="again")
+
+    terminal.type("first\r")
+    terminal.expect(f"{HELLO}.*>>>")
+    served.daemon.script = dies
+    terminal.type("second\r")
+    terminal.expect("killed by SIGKILL.*your message is kept.*>>>")
+    terminal.close()
+    served.daemon.script = plain
+    again = in_terminal(served, "chat", "--continue")
+    again.expect("1 answer by tiny:1m; the last question has none.*>>>")
+    again.type("/retry\r")
+    again.expect(f"{HELLO}.*>>>")
+    again.close()
+    assert said(served)[-1] == [("user", "first"), ("assistant", HELLO), ("user", "second")]
+
+
+def test_terminal_edit_offers_the_last_question_to_be_changed(served: Shell, terminal: Terminal) -> None:
+    terminal.type("one\r")
+    terminal.expect(f"{HELLO}.*>>>")
+    terminal.type("/edit\r")
+    terminal.expect(">>> one")
+    terminal.type(" more\r")
+    terminal.expect(f"{HELLO}.*>>>")
+    assert said(served)[-1] == [("user", "one more")]
+
+
+def test_terminal_file_goes_with_the_next_message_alone(
+    served: Shell, terminal: Terminal, tmp_path: Path
+) -> None:
+    (tmp_path / "f.txt").write_text("content\n")
+    terminal.type(f"/file {tmp_path}/f.txt\r")
+    terminal.expect("goes with your next message.*>>>")
+    for question in ("Sum up:", "and?"):
+        terminal.type(f"{question}\r")
+        terminal.expect(f"{HELLO}.*>>>")
+    assert [turns[-1][1] for turns in said(served)] == ["Sum up:\n\ncontent", "and?"]
+
+
+def test_terminal_context_counts_by_the_model(served: Shell, terminal: Terminal) -> None:
+    async def counts(_request: AnyRequest) -> AsyncGenerator[Event, None]:
+        yield Tokenized(tuple(range(1024)))
+        yield Finished(Usage(prompt=0, completion=0), TIMINGS)
+
+    served.daemon.lookup = counts
+    served.daemon.running = [LoadedModel(MODEL, "ready", 1.0, model_info(ctx=4096), stats(), 1, 1.0, None, 0)]
+    terminal.type("hi\r")
+    terminal.expect(f"{HELLO}.*>>>")
+    terminal.type("/context\r")
+    terminal.expect(r"\[█{10}░{30}\] 1,024 of 4,096 tokens \(25%\)")
+
+
+def test_terminal_keys_typed_during_an_answer_wait_for_the_prompt(served: Shell, terminal: Terminal) -> None:
+    plain = served.daemon.script
+
+    async def slow(_request: GenerateRequest) -> AsyncGenerator[Event, None]:
+        yield Started(1, 1)
+        yield Text(0, "well, ")
+        while served.daemon.script is slow:  # noqa: ASYNC110 (set from another thread)
+            await asyncio.sleep(0.01)
+        for event in answer("yes"):
+            yield event
+
+    served.daemon.script = slow
+    terminal.type("hi\r")
+    terminal.expect("well,")
+    terminal.type("next")
+    served.daemon.script = plain
+    assert "next" not in terminal.expect("yes")
+    terminal.expect(">>> .*next")

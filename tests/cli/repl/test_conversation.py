@@ -16,10 +16,22 @@ def test_asking_sends_system_turns_and_question_and_records_nothing() -> None:
     ]
 
 
-def test_record_without_an_answer_never_happened() -> None:
+def test_record_without_an_answer_keeps_the_question_out_of_what_is_sent() -> None:
     talk = Conversation("m")
     talk.record("q", "")
     assert talk.asking("x") == [Message(role="user", content="x")]
+    assert talk.unanswered == "q"
+    talk.record("q", "a", "because")
+    assert talk.unanswered is None
+    assert talk.turns[1] == Message(role="assistant", content="a", reasoning="because")
+
+
+def test_take_back_forgets_the_unanswered_question_first_and_then_whole_turns() -> None:
+    talk = Conversation("m")
+    talk.record("q1", "a1")
+    talk.record("q2", "")
+    assert [talk.take_back() for _ in range(3)] == ["q2", "q1", None]
+    assert talk.turns == []
 
 
 def test_clear_keeps_what_is_set() -> None:

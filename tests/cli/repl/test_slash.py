@@ -1,24 +1,43 @@
 from __future__ import annotations
 
 import io
+from contextlib import AbstractContextManager
+from pathlib import Path
 
 import pytest
 
 from llmrun.cli.output import Output
 from llmrun.cli.repl import slash
+from llmrun.cli.repl.chatting import Bye, Chat
 from llmrun.cli.repl.conversation import Conversation
-from llmrun.errors import USAGE, LlmrunError
+from llmrun.cli.repl.sessions import Sessions
+from llmrun.client.client import Client
+from llmrun.errors import UNSUPPORTED_FIELD, USAGE, LlmrunError
 from llmrun.types import Options
+
+
+def chat_of(talk: Conversation | None = None, folder: Path = Path("/nowhere")) -> tuple[Chat, io.StringIO]:
+    """A chat that nobody is connected to, and what it prints as results."""
+    out = io.StringIO()
+    output = Output(out, io.StringIO())
+    return Chat(talk or Conversation("m"), output, Sessions(folder), _nobody, str), out
+
+
+def _nobody() -> AbstractContextManager[Client]:
+    raise AssertionError("this needs no daemon")
 
 
 def do(line: str, talk: Conversation | None = None) -> tuple[Conversation, str]:
     """What a line does, and what it prints as a result."""
-    talk = talk or Conversation("m")
-    out = io.StringIO()
+    chat, out = chat_of(talk)
+    type_into(chat, line)
+    return chat.conversation, out.getvalue()
+
+
+def type_into(chat: Chat, line: str) -> None:
     command = slash.parse(line)
     assert command is not None
-    slash.execute(talk, Output(out, io.StringIO()), *command)
-    return talk, out.getvalue()
+    slash.execute(chat, *command)
 
 
 @pytest.mark.parametrize("text", ["hello", "/etc/passwd holds what?", "/ what", "a /help", "/usr", "/Set"])
@@ -42,12 +61,12 @@ def test_parse_command_and_argument(text: str, command: tuple[str, str]) -> None
 
 def test_help_names_every_command() -> None:
     _, shown = do("/help")
-    assert all(command.usage in shown for command in slash.COMMANDS.values())
+    assert all((command.usage in shown) == bool(command.about) for command in slash.COMMANDS.values())
 
 
 def test_ollamas_spellings_are_understood() -> None:
     assert do("/?")[1] == do("/help")[1]
-    with pytest.raises(slash.Bye):
+    with pytest.raises(Bye):
         do("/exit")
 
 
@@ -71,7 +90,7 @@ def test_clear_and_bye() -> None:
     talk.record("q", "a")
     do("/clear", talk)
     assert talk.turns == []
-    with pytest.raises(slash.Bye):
+    with pytest.raises(Bye):
         do("/bye")
 
 
@@ -96,3 +115,87 @@ def test_wrong_command_is_refused_with_the_nearest(line: str, says: str) -> None
         do(line)
     assert caught.value.kind is USAGE
     assert says in str(caught.value)
+
+
+def test_set_lists_every_option_with_its_value() -> None:
+    shown = do("/set", Conversation("m", options=Options(top_k=7)))[1]
+    lines = dict(line.split(maxsplit=1) for line in shown.splitlines())
+    assert list(lines) == [*Options.__struct_fields__]
+    assert (lines["top_k"], lines["mirostat"]) == ("7", "model's own")
+
+
+def test_retry_undo_and_edit_take_the_last_question_back() -> None:
+    chat, _ = chat_of()
+    for question in ("q1", "q2", "q3", "q4"):
+        chat.conversation.record(question, "a")
+    type_into(chat, "/retry")
+    assert chat.ask == "q4"
+    type_into(chat, "/edit")
+    assert chat.draft == "q3"
+    type_into(chat, "/edit in other words")
+    assert chat.ask == "in other words"
+    type_into(chat, "/undo")
+    assert chat.conversation.turns == []
+    with pytest.raises(LlmrunError, match="nothing has been asked"):
+        type_into(chat, "/retry")
+
+
+def test_think_sets_and_shows() -> None:
+    chat, _ = chat_of()
+    for word, value in (("on", True), ("off", False), ("default", None)):
+        type_into(chat, f"/think {word}")
+        assert chat.conversation.think is value
+    type_into(chat, "/think hide")
+    assert not chat.thoughts
+    with pytest.raises(LlmrunError, match="say on, off"):
+        type_into(chat, "/think hard")
+
+
+def test_file_is_attached_also_with_spaces_and_one_that_is_not_there_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "a b.txt").write_text("one")
+    (tmp_path / "c.txt").write_text("two")
+    chat, _ = chat_of()
+    type_into(chat, f"/file {tmp_path}/a b.txt")
+    type_into(chat, f"/file '{tmp_path}/a b.txt' {tmp_path}/c.txt")
+    assert chat.conversation.attached == ["one", "one", "two"]
+    with pytest.raises(LlmrunError, match="No such file"):
+        type_into(chat, "/file nothing.txt")
+
+
+def test_image_is_refused_by_name() -> None:
+    with pytest.raises(LlmrunError, match="/image: models that see are not built") as caught:
+        do("/image cat.png")
+    assert caught.value.kind is UNSUPPORTED_FIELD
+
+
+def test_save_load_and_export_bring_back_what_was_said(tmp_path: Path) -> None:
+    talk = Conversation("m", system="S", options=Options(seed=3, stop=("x",)), think=False)
+    talk.record("q", "**a**", "hm\nso")
+    talk.record("q2", "")
+    chat, _ = chat_of(talk, tmp_path / "chats")
+    type_into(chat, "/save mine")
+    type_into(chat, f"/export {tmp_path}/out.json")
+    type_into(chat, f"/export {tmp_path}/out.md")
+    chat.sessions.let_go()
+    for source in ("mine", f"{tmp_path}/out.json"):
+        again, _ = chat_of(folder=tmp_path / "chats")
+        type_into(again, f"/load {source}")
+        assert again.conversation == talk
+        again.sessions.let_go()
+    written = (tmp_path / "out.md").read_text()
+    parts = [
+        "# Chat with m",
+        "**System prompt:** S",
+        "## You",
+        "q",
+        "## m",
+        "> hm\n> so",
+        "**a**",
+        "## You",
+        "q2",
+    ]
+    assert written == "\n\n".join(parts) + "\n"
+    for line in (f"/export {tmp_path}/out.md", "/export out.txt", "/load nothing", "/load"):
+        with pytest.raises(LlmrunError):
+            type_into(chat, line)
+    assert (tmp_path / "out.md").read_text() == written

@@ -1,0 +1,37 @@
+"""How an answer looks on a terminal: thoughts dim, then Markdown, both as they come."""
+
+from __future__ import annotations
+
+import shutil
+
+from llmrun.cli.answering import arriving, show
+from llmrun.cli.markdown import MarkdownStream
+from llmrun.cli.output import Output, visible
+from llmrun.client.answer import Answer
+from llmrun.types import Reasoning
+
+
+def show_answer(out: Output, answer: Answer, *, thoughts: bool) -> None:
+    """Stream it to the end. Without styles, and in a pipe, the text is exactly the model's."""
+    if not out.styled:
+        show(out, answer, thoughts=thoughts and out.on_terminal)
+        return
+    markdown = MarkdownStream(out.drawn, shutil.get_terminal_size().columns)
+    thinking = begun = False
+    try:
+        for part in arriving(out, answer, thoughts=thoughts):
+            if isinstance(part, Reasoning):
+                out.thought(part.text)
+                thinking = True
+                continue
+            if thinking:
+                out.drawn("\n\n")
+            thinking, begun = False, True
+            markdown.feed(visible(part.text))
+    finally:
+        if begun:
+            markdown.close()
+        elif answer.reasoning and thoughts:
+            out.drawn("\n")
+    if answer.reasoning and not thoughts:
+        out.note(f"(thought first, {len(answer.reasoning.split())} words; /think show unfolds it)")

@@ -1,0 +1,95 @@
+"""`llmrun chat` in a pseudo-terminal, with the real model and a daemon that dies."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+
+from llmrun.config import DEFAULT_MODEL, Paths
+from llmrun.daemon.lock import find_daemon
+from llmrun.store import Store
+from tests.real.daemons import CLEAN, COMMAND, eventually, free_port, has_ended
+from tests.support.terminal import Terminal
+
+pytestmark = pytest.mark.real
+
+SPINNER = "[\u2800-\u28ff] (waiting for the answer|reading the prompt[^\\r]*)\\r"
+ANSWERING = SPINNER + "[^\u2800-\u28ff]*?(\\w+\\W+){6}"  # six words, and no spinner any more
+
+
+@pytest.fixture
+def env(model_path: Path, tmp_path: Path) -> Iterator[dict[str, str]]:
+    """A home of its own that has the model. The daemon that a command starts there is ended."""
+    home = tmp_path / "home"
+    Store(Paths.find({"LLMRUN_HOME": str(home)})).copy(str(model_path), DEFAULT_MODEL)
+    env = {
+        **CLEAN,
+        "LLMRUN_HOME": str(home),
+        "LLMRUN_HOST": f"127.0.0.1:{free_port()}",
+        "LLMRUN_CTX": "2048",
+        "LLMRUN_CACHE_DISK": "0",
+    }
+    yield env
+    subprocess.run([*COMMAND, "stop", "--daemon"], env=env, timeout=60, capture_output=True, check=False)
+
+
+def running(env: dict[str, str]) -> int:
+    """Answers that the loaded model is at work on."""
+    listed = subprocess.run([*COMMAND, "ps", "--json"], env=env, capture_output=True, timeout=60, check=True)
+    (loaded,) = json.loads(listed.stdout)
+    return int(loaded["stats"]["running"])
+
+
+def test_chat_outlives_a_daemon_that_is_killed_and_asks_again(env: dict[str, str]) -> None:
+    chat = Terminal(env, "chat", "-o", "temperature=0", "-o", "max_tokens=400")
+    chat.expect(">>>")
+    chat.type("Tell me a very long story about a lighthouse.\r")
+    chat.expect(ANSWERING)
+    daemon = find_daemon(Paths.find(env))
+    assert daemon is not None
+    process = psutil.Process(daemon.pid)
+    runners = process.children(recursive=True)
+    process.kill()
+    chat.expect("error: the daemon went away.*your message is kept.*>>>")
+    assert eventually(lambda: all(map(has_ended, runners)), 10)
+
+    chat.type("/set max_tokens 20\r")
+    chat.expect("max_tokens.*20.*>>>")
+    chat.type("/retry\r")
+    chat.expect(f"starting the daemon.*{ANSWERING}.*>>>")
+    chat.type("/context\r")
+    shown = chat.expect(r"([\d,]+) of 2,048 tokens")
+    used = int(re.findall(r"([\d,]+) of 2,048", shown)[0].replace(",", ""))
+    assert 50 < used < 100  # the template's system prompt, the question, twenty tokens of answer
+    chat.type("\x04")
+    assert chat.process.wait(30) == 0
+    chat.close()
+
+    again = Terminal(env, "chat", "--continue", "-o", "max_tokens=5")
+    again.expect("1 answer by smollm2:135m.*>>>")
+    again.type("/stats\r")
+    again.expect("nothing has been answered yet.*>>>")
+    again.type("And then?\r")
+    again.expect(f"{SPINNER}.*>>>")
+    again.type("/stats\r")
+    again.expect(r"prompt\s+\d+ tokens.*ended\s+length")
+    again.close()
+
+
+def test_ctrl_c_ends_the_answer_in_the_engine_too(env: dict[str, str]) -> None:
+    chat = Terminal(env, "chat", "-o", "max_tokens=1500", "-o", "ignore_eos=true")
+    chat.expect(">>>")
+    chat.type("Count.\r")
+    chat.expect(ANSWERING)
+    chat.type("\x03")
+    chat.expect("(stopped).*>>>")
+    assert eventually(lambda: running(env) == 0, 10)
+    chat.type("/show\r")
+    chat.expect(r"turns\s+1\r")
+    chat.close()
