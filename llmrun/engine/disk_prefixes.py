@@ -1,9 +1,8 @@
 """Saved prefixes as files, so that they outlive the process.
 
-Layout of a file: MAGIC, a little-endian `uint32` checksum (CRC-32 of all that follows), `uint32` count of
-tokens, the tokens (`int32` each), then the KV as llama.cpp wrote it. It is written beside its place and
-renamed. Files lie in one folder per key; the key names the model's bytes and everything else that the KV
-depends on, so that a foreign file is never looked at. A file that is damaged, cut short or gone is a miss.
+`llmrun.store.kv_files` has the layout of a file. It is written beside its place and renamed. Files lie in one
+folder per key; the key names the model's bytes and everything else that the KV depends on, so that a foreign
+file is never looked at. A file that is damaged, cut short or gone is a miss.
 
 The bound holds for all keys of the cache together: several runners may share it, each looks before it
 writes. A file's time is when it was last used.
@@ -18,7 +17,6 @@ import secrets
 import struct
 import threading
 import zlib
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -27,10 +25,8 @@ from llmrun import log
 from llmrun.engine.prefix_tree import PrefixTree
 from llmrun.engine.resident import Tokens
 from llmrun.engine.saved_prefixes import NOTHING_SAVED, Saved
+from llmrun.store.kv_files import HEAD, MAGIC, SUFFIX, kv_files
 
-MAGIC = b"llmrun KV prefix 1\n"
-SUFFIX = ".kv"
-_HEAD = struct.Struct(f"<{len(MAGIC)}sII")
 _MAX_TOKENS = 1 << 24
 _QUEUED = 2
 """Files that may wait to be written; while so many do, a further one is not kept: memory is bounded."""
@@ -156,7 +152,7 @@ class DiskPrefixes:
 
     def _make_room(self, wanted: int) -> None:
         """Remove the files used longest ago, of any key, until so many bytes may be added."""
-        files = sorted(_files(self._root))
+        files = sorted(kv_files(self._root))
         total = sum(size for _, size, _ in files)
         for _, size, path in files:
             if total + wanted <= self._capacity:
@@ -180,22 +176,14 @@ class DiskPrefixes:
                 self.size -= self._sizes.pop(name)
 
 
-def _files(root: Path) -> Iterator[tuple[float, int, Path]]:
-    """Time, size and path of every file of the cache."""
-    for path in root.glob("*/*" + SUFFIX):
-        with contextlib.suppress(OSError):  # another runner removed it
-            found = path.stat()
-            yield found.st_mtime, found.st_size, path
-
-
 def _tokens_of(path: Path) -> Tokens | None:
     """The tokens that a file says it is for; None where it is no such file. The KV is not read."""
     try:
         with path.open("rb") as file:
-            head = file.read(_HEAD.size)
-            if len(head) < _HEAD.size:
+            head = file.read(HEAD.size)
+            if len(head) < HEAD.size:
                 return None
-            magic, _, count = _HEAD.unpack(head)
+            magic, _, count = HEAD.unpack(head)
             if magic != MAGIC or not 0 < count <= _MAX_TOKENS:
                 return None
             raw = file.read(4 * count)
@@ -206,12 +194,12 @@ def _tokens_of(path: Path) -> Tokens | None:
 
 def _state(data: bytes, tokens: Tokens | None) -> bytes | None:
     """The KV in a file's bytes, if they are whole and for these tokens."""
-    if len(data) < _HEAD.size or tokens is None:
+    if len(data) < HEAD.size or tokens is None:
         return None
-    magic, checksum, count = _HEAD.unpack_from(data)
-    start = _HEAD.size + 4 * len(tokens)
+    magic, checksum, count = HEAD.unpack_from(data)
+    start = HEAD.size + 4 * len(tokens)
     if magic != MAGIC or count != len(tokens) or len(data) < start:
         return None
     if zlib.crc32(memoryview(data)[len(MAGIC) + 4 :]) != checksum:
         return None
-    return data[start:] if np.array_equal(np.frombuffer(data[_HEAD.size : start], "<i4"), tokens) else None
+    return data[start:] if np.array_equal(np.frombuffer(data[HEAD.size : start], "<i4"), tokens) else None

@@ -18,14 +18,15 @@ app = new_app()
 
 @app.command()
 def doctor(context: typer.Context, as_json: AsJson = False) -> None:
-    """Examine the machine, llama.cpp, the models and the daemon. Exit code 1 where something is broken.
+    """Examine machine, llama.cpp, models, network and daemon. Exit code 1 where something is broken.
 
     \b
     Example:
       llmrun doctor
     """
     session = session_of(context, as_json=as_json)
-    findings = examine(session)
+    with session.out.waiting("looking at the machine, llama.cpp, the models, the network and the daemon"):
+        findings = examine(session)
     if as_json:
         session.out.json([asdict(finding) for finding in findings])
     else:
@@ -37,7 +38,9 @@ def doctor(context: typer.Context, as_json: AsJson = False) -> None:
 def examine(session: Session) -> list[Finding]:
     """All checks. One that fails to run is a finding itself."""
     from llmrun.cli.doctor.backend import check_backend
+    from llmrun.cli.doctor.cache import check_cache
     from llmrun.cli.doctor.machine import check_machine
+    from llmrun.cli.doctor.network import check_network
     from llmrun.cli.doctor.service import check_service
     from llmrun.cli.doctor.storage import check_storage
     from llmrun.cli.reach import connector
@@ -46,8 +49,9 @@ def examine(session: Session) -> list[Finding]:
     try:
         where = connector(session)
     except LlmrunError as error:
-        return [*findings, broken("settings", error.message, error.hint)]
-    return [*findings, *check_service(where)]
+        return [*findings, *check_network(), broken("settings", error.message, error.hint)]
+    cache = check_cache(session.paths.kv, where.settings.cache_disk)
+    return [*findings, *cache, *check_network(), *check_service(where)]
 
 
 def report(out: Output, findings: list[Finding]) -> None:

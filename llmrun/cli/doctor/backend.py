@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import json
+import platform
 import re
 import shutil
 import signal
 import subprocess
 import sys
+from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
 from importlib.metadata import PackageNotFoundError, requires
+from pathlib import Path
 from typing import Any
 
 from llmrun.cli.doctor.finding import Finding, broken, ok, warning
 from llmrun.cli.version import PACKAGE, find_backend
 from llmrun.client.child import environment
 from llmrun.store.disk import human
+from llmrun.store.hardware import cpu_flags
 
 TIMEOUT = 60
 _PROBE = """
@@ -28,6 +33,10 @@ else:
     found = [dataclasses.asdict(device) for device in devices()]
     print(json.dumps({"version": llama_version(), "system": system_info(), "devices": found}))
 """
+# The flag of llama.cpp's build for each maker's GPUs.
+_BUILD_FOR = {"NVIDIA": "GGML_CUDA", "AMD": "GGML_HIP", "Apple": "GGML_METAL", "Vulkan": "GGML_VULKAN"}
+# Flags of processors beside llama.cpp's names for the kernels that use them.
+_KERNELS = {"avx2": "AVX2", "fma": "FMA", "f16c": "F16C", "avx512f": "AVX512", "asimddp": "DOTPROD"}
 _COMPILERS = ("c++", "g++", "clang++", "cl")
 
 
@@ -43,11 +52,26 @@ def check_backend(env: dict[str, str]) -> list[Finding]:
         check=False,
         env=environment(env),
     )
-    return judge(done.returncode, done.stdout, done.stderr, nvidia=shutil.which("nvidia-smi") is not None)
+    return judge(done.returncode, done.stdout, done.stderr, gpus(), cpu_flags())
 
 
-def judge(code: int, stdout: str, stderr: str, *, nvidia: bool) -> list[Finding]:
-    """What the probe's end and words mean. `nvidia`: the machine has NVIDIA's driver."""
+def gpus() -> list[str]:
+    """The makers of GPUs that the system has a driver for."""
+    found = ["NVIDIA"] if shutil.which("nvidia-smi") or Path("/proc/driver/nvidia/version").exists() else []
+    if Path("/dev/kfd").exists():
+        found.append("AMD")
+    if sys.platform == "darwin" and platform.machine() == "arm64":
+        found.append("Apple")
+    if not found and shutil.which("vulkaninfo") and any(Path("/dev/dri").glob("renderD*")):
+        found.append("Vulkan")
+    return found
+
+
+def judge(
+    code: int, stdout: str, stderr: str, gpus: Sequence[str], cpu: AbstractSet[str] = frozenset()
+) -> list[Finding]:
+    """What the probe's end and words mean, beside what the system has: makers of GPUs, and the flags of
+    its processor."""
     if code < 0:
         name = signal.Signals(-code).name
         return [broken("llama.cpp", f"loading it ends with {name}: it was built for another CPU", rebuild())]
@@ -57,14 +81,19 @@ def judge(code: int, stdout: str, stderr: str, *, nvidia: bool) -> list[Finding]
     report: dict[str, Any] = json.loads(stdout.splitlines()[-1])
     if "error" in report:
         return [broken("llama.cpp", report["error"], report["hint"])]
-    devices = report["devices"]
+    devices, built = report["devices"], features(report["system"])
     findings = [
-        ok("llama.cpp", f"{report['version']}, built with {', '.join(features(report['system']))}"),
+        ok("llama.cpp", f"{report['version']}, built with {', '.join(built)}"),
         ok("devices", "; ".join(map(_device, devices)) or "none but the CPU"),
     ]
-    if nvidia and all(device["kind"] == "cpu" for device in devices):
-        mend = f"CMAKE_ARGS='-DGGML_CUDA=on' {rebuild()}"
-        findings.append(warning("gpu", "there is an NVIDIA GPU that this llama.cpp cannot use", mend))
+    if gpus and all(device["kind"] == "cpu" for device in devices):
+        mend = f"CMAKE_ARGS='-D{_BUILD_FOR[gpus[0]]}=on' {rebuild()}"
+        text = f"there is a GPU ({', '.join(gpus)}) that this llama.cpp cannot use"
+        findings.append(warning("gpu", text, mend))
+    unused = [name for flag, name in _KERNELS.items() if flag in cpu and name not in built]
+    if unused:
+        text = f"answers could be faster: it was built without this processor's {', '.join(unused)}"
+        findings.append(warning("llama.cpp", text, f"CMAKE_ARGS='-DGGML_NATIVE=on' {rebuild()}"))
     return findings
 
 

@@ -42,4 +42,5 @@ def stats(chat: Chat, _argument: str) -> None:
         return
     for line in figures(chat.answer):
         chat.out.result(line)
-    chat.out.result(f"chat     {chat.answers} answers, {chat.tokens:,} tokens")
+    answers = f"{chat.answers} answer{'' if chat.answers == 1 else 's'}"
+    chat.out.result(f"chat     {answers}, {chat.tokens:,} tokens")

@@ -17,7 +17,7 @@ def report(*devices: dict[str, Any]) -> str:
 
 
 def test_judge_working_backend() -> None:
-    build, devices = backend.judge(0, report(CPU), "", nvidia=False)
+    build, devices = backend.judge(0, report(CPU), "", [])
     assert (build.level, build.text) == ("ok", "0.5.0, built with AVX, AVX2")
     assert devices.text == "CPU (Chip, 8.0 GB)"
 
@@ -31,7 +31,7 @@ def test_judge_working_backend() -> None:
     ],
 )
 def test_judge_crash_is_a_finding_with_the_rebuild(code: int, stderr: str, says: str) -> None:
-    (finding,) = backend.judge(code, "", stderr, nvidia=False)
+    (finding,) = backend.judge(code, "", stderr, [])
     assert finding.level == "broken"
     assert says in finding.text
     assert "--force-reinstall" in finding.mend
@@ -40,15 +40,23 @@ def test_judge_crash_is_a_finding_with_the_rebuild(code: int, stderr: str, says:
 
 def test_judge_wrong_bindings_has_their_own_mend() -> None:
     said = json.dumps({"error": "0.1 is installed", "hint": "pip install it"})
-    (finding,) = backend.judge(0, said, "", nvidia=False)
+    (finding,) = backend.judge(0, said, "", [])
     assert (finding.level, finding.text, finding.mend) == ("broken", "0.1 is installed", "pip install it")
 
 
 def test_judge_gpu_that_stays_idle_is_a_warning() -> None:
-    assert backend.judge(0, report(GPU, CPU), "", nvidia=True)[-1].level == "ok"
-    idle = backend.judge(0, report(CPU), "", nvidia=True)[-1]
-    assert idle.level == "warning"
-    assert "GGML_CUDA=on" in idle.mend
+    assert backend.judge(0, report(GPU, CPU), "", ["NVIDIA"])[-1].level == "ok"
+    for maker, flag in (("NVIDIA", "GGML_CUDA"), ("AMD", "GGML_HIP"), ("Vulkan", "GGML_VULKAN")):
+        idle = backend.judge(0, report(CPU), "", [maker])[-1]
+        assert (idle.level, maker in idle.text) == ("warning", True)
+        assert f"{flag}=on" in idle.mend
+
+
+def test_judge_build_without_what_the_processor_has_is_a_warning() -> None:
+    assert backend.judge(0, report(CPU), "", [], {"avx2", "sse4_2"})[-1].level == "ok"
+    slow = backend.judge(0, report(CPU), "", [], {"avx2", "avx512f"})[-1]
+    assert (slow.level, slow.text.endswith("processor's AVX512")) == ("warning", True)
+    assert "GGML_NATIVE=on" in slow.mend
 
 
 def test_compiler_is_asked_for_where_llama_cpp_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,6 +10,12 @@ from llmrun.cli.commands import doctor
 from llmrun.cli.doctor.finding import broken, ok, warning
 from tests.cli.conftest import Shell
 
+
+@pytest.fixture(autouse=True)
+def offline(shell: Shell) -> None:
+    shell.env["HF_HUB_OFFLINE"] = "1"
+
+
 FINDINGS = [ok("a", "fine"), warning("b", "slow", "close programs")]
 
 
@@ -36,7 +42,7 @@ def test_doctor_here_looks_at_everything(shell: Shell) -> None:
     subjects = {finding["subject"] for finding in json.loads(done.out)}
     assert subjects >= {
         "llmrun", "system", "processor", "memory", "llama.cpp",
-        "devices", "folders", "disk", "models", "daemon",
+        "devices", "folders", "disk", "models", "daemon", "kv cache", "hub",
     }  # fmt: skip
 
 
