@@ -24,6 +24,12 @@ CLOSED_PIPE = 141  # what a shell reports for a program that SIGPIPE ended
 # Typer's usage errors, by its one public member: newer releases carry them in a private package.
 _UsageError: Any = typer.BadParameter.__mro__[1]
 
+# How Typer says what a value must be, and how we do.
+_VALUES = {
+    "Input should be a valid number, unable to parse string as a number": "it takes a number",
+    "Input should be a valid integer, unable to parse string as an integer": "it takes a whole number",
+}
+
 app = typer.Typer(
     cls=LazyGroup,
     rich_markup_mode=None,
@@ -90,6 +96,9 @@ def root(  # the three flags act in their callbacks, so the function has no use 
 def usage_error(error: Any) -> LlmrunError:
     """One of Typer's usage errors in our words: what was wrong, and where the right way is written."""
     message = error.format_message().rstrip(".")
+    message = next(
+        (message.replace(said, ours) for said, ours in _VALUES.items() if said in message), message
+    )
     near = getattr(error, "possibilities", None)
     context = getattr(error, "ctx", None)
     command = context.command_path if context is not None else PROGRAM

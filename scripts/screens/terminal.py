@@ -33,7 +33,6 @@ CHAT = (
     "Name two colours, as a list.",
     "/context",
     "/stats",
-    "/undo",
 )
 
 
