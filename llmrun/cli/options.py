@@ -9,7 +9,7 @@ import difflib
 from collections.abc import Iterable
 
 from llmrun.errors import USAGE, LlmrunError
-from llmrun.types import Options
+from llmrun.types import Options, SamplingParams
 from llmrun.types.option_text import OPTION_NAMES, option_form, option_value
 
 UNSET = "model's own"
@@ -48,8 +48,24 @@ def parse_options(pairs: Iterable[str]) -> Options:
     return options
 
 
-def describe(options: Options) -> dict[str, str]:
-    """Each option's name and its value as text; `UNSET` where it is not set."""
-    values = {name: getattr(options, name) for name in OPTION_NAMES}
-    values["stop"] = " ".join(map(repr, options.stop)) or None
-    return {name: UNSET if value is None else str(value) for name, value in values.items()}
+def describe(options: Options, model: Options | None = None) -> dict[str, str]:
+    """Each option's name and the value in force as text, and where it comes from if it is not set here: from
+    the `model`, or from llama.cpp. `UNSET` where nothing sets it; also where `model` is not known."""
+    if model is None:
+        return {name: _text(name, options) or UNSET for name in OPTION_NAMES}
+    plain = SamplingParams()
+    shown = {}
+    for name in OPTION_NAMES:
+        value = getattr(plain, name, None)
+        default = f"{value} (default)" if value is not None else "not set"
+        models = _text(name, model)
+        shown[name] = _text(name, options) or (f"{models} (the model's)" if models else default)
+    return shown
+
+
+def _text(name: str, options: Options) -> str:
+    """The value of one option; empty where it is not set."""
+    value = getattr(options, name)
+    if name == "stop":
+        return " ".join(map(repr, value))
+    return "" if value is None else str(value)

@@ -11,6 +11,7 @@ from llmrun.cli.repl.conversation import Conversation
 from llmrun.cli.repl.sessions import Sessions
 from llmrun.client.answer import Answer
 from llmrun.client.client import Client
+from llmrun.types import Options
 
 
 class Bye(Exception):
@@ -23,6 +24,7 @@ class Chat:
 
     connect   a client of the daemon, anew each time, so that a chat outlives a daemon that died
     obtain    the name that the daemon knows a model by; it is pulled first where it is not here
+    defaults  the options that a model brings itself; None where they are not known
     name      the session that the conversation is kept as; None: it is not kept
     thoughts  whether reasoning is shown
     answer    the last one
@@ -36,6 +38,7 @@ class Chat:
     sessions: Sessions
     connect: Callable[[], AbstractContextManager[Client]]
     obtain: Callable[[str], str]
+    defaults: Callable[[str], Options | None]
     name: str | None = None
     thoughts: bool = True
     answer: Answer | None = None

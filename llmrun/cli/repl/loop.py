@@ -56,7 +56,14 @@ def chat(session: Session, wanted: Wanted, *, local: bool) -> None:
                 pass  # a daemon that cannot be had is reported before anything is typed
             known = {conversation.model: there.model}
             talk = Chat(
-                conversation, out, sessions, there.client, _obtainer(session, known), name, interactive
+                conversation,
+                out,
+                sessions,
+                there.client,
+                _obtainer(session, known),
+                _defaults(session),
+                name,
+                interactive,
             )
             reader: Reader = PipeReader(sys.stdin)
             if interactive:
@@ -98,6 +105,19 @@ def _obtainer(session: Session, known: dict[str, str]) -> Callable[[str], str]:
         return known[name]
 
     return known_as
+
+
+def _defaults(session: Session) -> Callable[[str], Options | None]:
+    """The options of a model in this machine's store; None of one that only the daemon has."""
+    from llmrun.store import Store
+
+    def of_model(name: str) -> Options | None:
+        try:
+            return Store(session.paths).resolve(name).options
+        except LlmrunError:
+            return None
+
+    return of_model
 
 
 def _names(session: Session, sessions: Sessions) -> Mapping[str, Callable[[], list[str]]]:

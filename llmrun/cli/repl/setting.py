@@ -23,14 +23,19 @@ def option(chat: Chat, argument: str) -> None:
     conversation = chat.conversation
     key, _, value = argument.partition(" ")
     if not argument:
-        chat.out.fields(list(describe(conversation.options).items()))
+        chat.out.fields(list(in_force(chat).items()))
         return
     name, value = option_name(key), value.strip()
     if value == DEFAULT:
         conversation.unset(name)
     elif value:
         conversation.set(parse_option(name, value))
-    chat.out.fields([(name, describe(conversation.options)[name])])
+    chat.out.fields([(name, in_force(chat)[name])])
+
+
+def in_force(chat: Chat) -> dict[str, str]:
+    """Every option and its value."""
+    return describe(chat.conversation.options, chat.defaults(chat.conversation.model))
 
 
 def think(chat: Chat, argument: str) -> None:
@@ -64,6 +69,6 @@ def show(chat: Chat, _argument: str) -> None:
             ("system", conversation.system or "model's own"),
             ("turns", str(len(conversation.turns) // 2)),
             ("reasoning", _THINK_WORDS[conversation.think]),
-            *describe(conversation.options).items(),
+            *in_force(chat).items(),
         ]
     )

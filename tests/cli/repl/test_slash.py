@@ -20,7 +20,7 @@ def chat_of(talk: Conversation | None = None, folder: Path = Path("/nowhere")) -
     """A chat that nobody is connected to, and what it prints as results."""
     out = io.StringIO()
     output = Output(out, io.StringIO())
-    return Chat(talk or Conversation("m"), output, Sessions(folder), _nobody, str), out
+    return Chat(talk or Conversation("m"), output, Sessions(folder), _nobody, str, lambda _: None), out
 
 
 def _nobody() -> AbstractContextManager[Client]:
@@ -122,6 +122,20 @@ def test_set_lists_every_option_with_its_value() -> None:
     lines = dict(line.split(maxsplit=1) for line in shown.splitlines())
     assert list(lines) == [*Options.__struct_fields__]
     assert (lines["top_k"], lines["mirostat"]) == ("7", "model's own")
+
+
+def test_set_tells_the_value_in_force_and_whose_it_is() -> None:
+    chat, out = chat_of(Conversation("m", options=Options(top_k=7)))
+    chat.defaults = lambda _: Options(top_k=1, temperature=0.2, stop=("<end>",))
+    type_into(chat, "/set")
+    lines = dict(line.split(maxsplit=1) for line in out.getvalue().splitlines())
+    assert {name: lines[name] for name in ("top_k", "temperature", "stop", "min_p", "max_tokens")} == {
+        "top_k": "7",
+        "temperature": "0.2 (the model's)",
+        "stop": "'<end>' (the model's)",
+        "min_p": "0.05 (default)",
+        "max_tokens": "not set",
+    }
 
 
 def test_retry_undo_and_edit_take_the_last_question_back() -> None:
