@@ -1,4 +1,4 @@
-"""Makes the pictures and transcripts under docs/screens from the real program.
+"""Makes the pictures and transcripts under docs/ from the real program.
 
 Run it with `.venv/bin/python scripts/screens [PART…]`; without a name it makes all parts. The default model
 is fetched where it is not here yet. They show one machine on one day; another's differ.
@@ -7,27 +7,22 @@ is fetched where it is not here yet. They show one machine on one day; another's
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[2]
-sys.path[:0] = [str(ROOT), str(Path(__file__).parent)]
+sys.path[:0] = [str(Path(__file__).resolve().parents[2]), str(Path(__file__).parent)]
 
-import terminal  # noqa: E402 (the path is set above)
+import page  # noqa: E402 (the path is set above)
+import terminal  # noqa: E402
 
-FOLDER = ROOT / "docs" / "screens"
-# Each makes its files in a folder and returns their names.
-PARTS: dict[str, Callable[[Path], list[str]]] = {"terminal": terminal.make}
+PARTS = {"terminal": terminal.main, "page": page.main}
 
 
 def main(names: list[str]) -> int:
     if unknown := sorted({*names} - {*PARTS}):
         print(f"error: no part {', '.join(unknown)}; there are {', '.join(PARTS)}", file=sys.stderr)
         return 2
-    FOLDER.mkdir(parents=True, exist_ok=True)
     for name in names or PARTS:
-        for made in PARTS[name](FOLDER):
-            print(f"docs/screens/{made}")
+        PARTS[name]()
     return 0
 
 

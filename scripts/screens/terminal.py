@@ -16,6 +16,7 @@ from tests.real.conftest import HOME
 from tests.real.daemons import CLEAN, free_port
 from tests.support.terminal import Terminal
 
+FOLDER = Path(__file__).resolve().parents[2] / "docs" / "screens"
 COLUMNS = 90
 COMMANDS = (
     "llmrun list",
@@ -36,8 +37,8 @@ CHAT = (
 )
 
 
-def make(folder: Path) -> list[str]:
-    """`terminal.md` in `folder`."""
+def main() -> None:
+    """Write docs/screens/terminal.md."""
     Store(Paths.find({"LLMRUN_HOME": str(HOME)})).pull(DEFAULT_MODEL)
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as home:
         paths = Paths.find({"LLMRUN_HOME": home})
@@ -54,8 +55,9 @@ def make(folder: Path) -> list[str]:
     head = (
         "# In the terminal\n\nMade by `scripts/screens` from the real program, with its smallest model.\n\n"
     )
-    (folder / "terminal.md").write_text(f"{head}{text}\n", "utf-8")
-    return ["terminal.md"]
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    (FOLDER / "terminal.md").write_text(f"{head}{text}\n", "utf-8")
+    print("docs/screens/terminal.md")
 
 
 def _typed(command: str, env: dict[str, str]) -> str:
