@@ -44,10 +44,6 @@ def test_broken_file_says_what_is_wrong_in_it(shell: Shell, tmp_path: Path, tiny
     ("words", "error"),
     [
         (
-            ("run", "m", "--temprature", "1", "hi"),
-            "no such option: --temprature. did you mean --temperature?",
-        ),
-        (
             ("run", "m", "--temperature", "hot", "hi"),
             "invalid value for '--temperature': it takes a number. see: llmrun run --help",
         ),
@@ -67,6 +63,11 @@ def test_broken_file_says_what_is_wrong_in_it(shell: Shell, tmp_path: Path, tiny
 def test_wrong_words_are_named_with_the_right_ones(shell: Shell, words: tuple[str, ...], error: str) -> None:
     done = shell.run(*words)
     assert (done.code, done.err) == (2, f"error: {error}\n")
+
+
+def test_misspelt_option_is_answered_with_the_nearest_ones(shell: Shell) -> None:
+    error = said(shell.run("run", "m", "--temprature", "1", "hi"), 2)
+    assert error.startswith("no such option: --temprature. did you mean --temperature")
 
 
 def test_no_prompt_and_no_terminal_says_where_to_write_it(stocked: Shell) -> None:
