@@ -42,7 +42,9 @@ class Server:
 
     def __init__(self, name: str, url: str, model: str) -> None:
         self.name, self.url, self.model = name, url, model
-        self._http = httpx.AsyncClient(base_url=url, timeout=600)
+        # A connection that the server has just closed for idleness must not be used again.
+        fresh = httpx.Limits(max_keepalive_connections=0)
+        self._http = httpx.AsyncClient(base_url=url, timeout=600, limits=fresh)
 
     async def close(self) -> None:
         await self._http.aclose()
