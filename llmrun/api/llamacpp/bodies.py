@@ -11,6 +11,7 @@ from typing import Annotated
 from pydantic import BeforeValidator, Field, model_validator
 
 from llmrun.api.bounds import INT32, Stops
+from llmrun.api.llama_format import LlamaFormat
 from llmrun.api.llamacpp.logit_bias import LogitBias
 from llmrun.api.llamacpp.prompts import Prompts
 from llmrun.api.options import LlamaSampling, options_of, within
@@ -40,7 +41,7 @@ class OfModel(Body):
     ] = None
 
 
-class Completing(OfModel, LlamaSampling):
+class Completing(OfModel, LlamaSampling, LlamaFormat):
     """The fields that `/completion` and `/infill` share."""
 
     temperature: Annotated[
@@ -70,10 +71,6 @@ class Completing(OfModel, LlamaSampling):
     logit_bias: Annotated[
         LogitBias | None,
         Field(description="`[[token, bias], …]` or an object; a token is an id or text; false rules it out"),
-    ] = None
-    grammar: Annotated[str | None, Field(description="in GBNF; binds the answer")] = None
-    json_schema: Annotated[
-        dict[str, object] | bool | None, Field(description="binds the answer; `{}` is any object")
     ] = None
     n_probs: Annotated[
         int | None, Field(ge=0, le=1000, description="log probabilities of so many alternatives; 0 is off")
@@ -136,8 +133,6 @@ class Completing(OfModel, LlamaSampling):
             mine, theirs = getattr(self, name), getattr(self, other)
             if mine is not None and theirs is not None and mine != theirs:
                 raise wrong(f"is {mine} but {other} is {theirs}: send one", name)
-        if self.grammar and self.json_schema is not None:
-            raise wrong("and json_schema cannot both bind the answer: send one", "grammar")
         return self
 
     @property

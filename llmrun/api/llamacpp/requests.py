@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import json
-
 from llmrun.api.llamacpp.bodies import Completing, InfillBody, LlamaCompletionBody
-from llmrun.errors import INVALID_REQUEST, LlmrunError
-from llmrun.types import AdapterScale, GenerateRequest, OutputFormat, Snippet
+from llmrun.types import AdapterScale, GenerateRequest, Snippet
 
 
 def completion_requests(
@@ -47,7 +44,7 @@ def _request(
         logit_bias=logit_bias,
         n=body.answers,
         logprobs=body.alternatives or None,
-        output_format=output_format(body),
+        output_format=body.llama_format(),
         tokens=True,
         progress=bool(body.stream and (body.return_progress or body.timings_per_token)),
         min_indent=body.n_indent or 0,
@@ -56,21 +53,6 @@ def _request(
         overflow=body.context_overflow or "error",
         **prompt,  # type: ignore[arg-type]  # the fields that say what the prompt is
     )
-
-
-def output_format(body: Completing) -> OutputFormat | None:
-    """What the answers must look like; None: free text."""
-    if body.grammar:
-        return OutputFormat(kind="gbnf", text=body.grammar, field="grammar")
-    if body.json_schema is None:
-        return None
-    if body.json_schema == {}:
-        return OutputFormat(kind="json_object", field="json_schema")
-    try:
-        text = json.dumps(body.json_schema, ensure_ascii=False)
-    except RecursionError:
-        raise LlmrunError(INVALID_REQUEST, "json_schema is nested too deeply", field="json_schema") from None
-    return OutputFormat(kind="json_schema", text=text, field="json_schema")
 
 
 def _adapters(body: Completing) -> tuple[AdapterScale, ...] | None:

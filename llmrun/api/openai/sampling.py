@@ -10,6 +10,7 @@ from typing import Annotated
 from pydantic import BeforeValidator, Field, model_validator
 
 from llmrun.api.bounds import INT32, Stops
+from llmrun.api.llama_format import LlamaFormat
 from llmrun.api.openai.llama_server import OfBothRoutes
 from llmrun.api.openai.response_format import ResponseFormat
 from llmrun.api.options import LlamaSampling, options_of, within
@@ -58,7 +59,7 @@ class Generation(LlamaSampling):
     ] = None
 
 
-class Sampling(Generation, OfBothRoutes):
+class Sampling(Generation, OfBothRoutes, LlamaFormat):
     """The fields that chat completions and completions share."""
 
     model: Annotated[
@@ -87,7 +88,8 @@ class Sampling(Generation, OfBothRoutes):
 
     def output_format(self) -> OutputFormat | None:
         """What the answers must look like; None: free text."""
-        return self.response_format.output_format() if self.response_format else None
+        asked = self.response_format.output_format() if self.response_format else None
+        return self.llama_format() or asked
 
     @property
     def wants_usage(self) -> bool:
@@ -98,6 +100,14 @@ class Sampling(Generation, OfBothRoutes):
     def wants_progress(self) -> bool:
         """Whether a stream says how far its prompt is."""
         return bool(self.stream and self.return_progress)
+
+    @model_validator(mode="after")
+    def _one_way_to_say_the_format(self) -> Sampling:
+        """llama-server's clients send `json_schema` beside a `response_format` of any object."""
+        asked = self.response_format.type if self.response_format else "text"
+        if (self.grammar or self.json_schema is not None) and asked not in ("text", "json_object"):
+            raise wrong("already says what the answer must look like: leave one out", "response_format")
+        return self
 
     @model_validator(mode="after")
     def _stream_options_need_stream(self) -> Sampling:

@@ -292,3 +292,25 @@ def test_chat_more_messages_than_can_be_checked_in_a_moment_are_refused() -> Non
         ChatBody.parse({"model": "m", "messages": messages})
     assert failure.value.kind is INVALID_REQUEST
     assert ChatBody.parse({"model": "m", "messages": messages[1:]})
+
+
+@pytest.mark.parametrize(
+    ("fields", "kind", "text"),
+    [
+        ({"json_schema": {"type": "string"}}, "json_schema", '{"type": "string"}'),
+        ({"json_schema": {}, "response_format": {"type": "json_object"}}, "json_object", ""),
+        ({"grammar": 'root ::= "a"', "response_format": {"type": "text"}}, "gbnf", 'root ::= "a"'),
+    ],
+)
+def test_llama_servers_own_names_of_a_format_are_honoured(
+    fields: dict[str, object], kind: str, text: str
+) -> None:
+    found = ChatBody.parse(chat(**fields)).output_format()
+    assert found is not None
+    assert (found.kind, found.text) == (kind, text)
+
+
+def test_format_said_in_two_ways_is_refused() -> None:
+    form = {"type": "choice", "choices": ["a"]}
+    with pytest.raises(LlmrunError, match="response_format already says"):
+        ChatBody.parse(chat(json_schema={}, response_format=form))
