@@ -33,7 +33,7 @@ def test_every_command_has_help_with_an_example(shell: Shell, name: str) -> None
     commands = getattr(load_command(name), "commands", None)
     pages = [shell.run(name, inner, "--help").out for inner in commands] if commands else [done.out]
     for page in pages:
-        assert re.search(r"Examples?:\n +(\S.*\| |\$EDITOR.*)?\"?\$?\(?llmrun", page), page
+        assert re.search(r"Examples?:\n +(\S.*\| |\$EDITOR.*|([A-Z_]+=\S+ )+)?\"?\$?\(?llmrun", page), page
 
 
 def test_version_names_llama_cpp_and_its_backend(shell: Shell) -> None:
