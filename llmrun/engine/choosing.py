@@ -111,6 +111,9 @@ class Choosers:
         self._context = context
         self._of: dict[Answer, Chooser] = {}
 
+    def __len__(self) -> int:
+        return len(self._of)
+
     def of(self, answer: Answer) -> Chooser:
         """The answer's, made where it has none yet."""
         return self._of.get(answer) or self._make(answer)
