@@ -63,31 +63,31 @@ async def restart(starter: Starter) -> Figures:
 FROM_THE_START = {"start": start, "restart": restart}
 
 
-async def measure(
-    names: list[str], servers: list[Server], starters: list[Starter], rounds: int
-) -> dict[tuple[str, str], list[list[float]]]:
-    """For each workload and figure: one list of readings for each server."""
-    found: dict[tuple[str, str], list[list[float]]] = defaultdict(lambda: [[] for _ in range(2)])
-    better = {}
-    for turn in range(rounds):
-        for name in names:
+async def measure(names: list[str], servers: list[Server], starters: list[Starter], rounds: int) -> None:
+    """Print a row for each figure of each workload, as soon as its rounds are over."""
+    for name in names:
+        if name not in WORKLOADS and not starters:
+            continue
+        found: dict[str, list[list[float]]] = defaultdict(lambda: [[], []])
+        better = {}
+        for turn in range(rounds):
             for place in (0, 1) if turn % 2 == 0 else (1, 0):
                 if name in WORKLOADS:
                     figures = await WORKLOADS[name](servers[place])
-                elif starters:
-                    figures = await FROM_THE_START[name](starters[place])
                 else:
-                    continue
+                    figures = await FROM_THE_START[name](starters[place])
                 for what, figure in figures.items():
-                    found[name, what][place].append(figure.value)
-                    better[name, what] = figure.better
-    for key, (ours, peers) in found.items():
-        a, b = median(ours), median(peers)
-        ratio = a / b if better[key] == "higher" else b / a
-        spread = f"{min(ours):.3g} to {max(ours):.3g}", f"{min(peers):.3g} to {max(peers):.3g}"
-        cells = ": ".join(key), f"{a:.3g} ({spread[0]})", f"{b:.3g} ({spread[1]})", f"{ratio:.2f}"
-        print(f"| {' | '.join(cells)} |", flush=True)
-    return found
+                    found[what][place].append(figure.value)
+                    better[what] = figure.better
+        for what, (ours, peers) in found.items():
+            print(_row(f"{name}: {what}", ours, peers, better[what]), flush=True)
+
+
+def _row(title: str, ours: list[float], peers: list[float], better: str) -> str:
+    a, b = median(ours), median(peers)
+    ratio = a / b if better == "higher" else b / a
+    spread = f"{min(ours):.3g} to {max(ours):.3g}", f"{min(peers):.3g} to {max(peers):.3g}"
+    return f"| {title} | {a:.3g} ({spread[0]}) | {b:.3g} ({spread[1]}) | {ratio:.2f} |"
 
 
 def arguments() -> argparse.Namespace:
