@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-# A step beside running answers may take this long: their inter-token latency while a prompt arrives.
+# A step beside running answers may take this long, or twice what the answers alone take, where that is
+# longer: their inter-token latency while a prompt arrives.
 BUSY_STEP_S = 0.1
 # A step without them bounds how long a new or cancelled request waits for its turn.
 IDLE_STEP_S = 1.0
@@ -18,19 +19,22 @@ class PrefillBudget:
         self._most = most
         self._seconds_per_token = 0.0
 
-    def observe(self, tokens: int, seconds: float) -> None:
-        """A step of `tokens` rows took so long. Small steps say little about prefill and are ignored."""
+    def observe(self, tokens: int, seconds: float, answers: float = 0.0) -> None:
+        """A step of `tokens` rows took so long, of which the answers in it, alone, would take `answers`.
+        Small steps say little about prefill and are ignored."""
         if tokens < LEAST:
             return
-        cost = seconds / tokens
+        cost = max(seconds - answers, 0.1 * seconds) / tokens
         old = self._seconds_per_token
         self._seconds_per_token = cost if not old else 0.7 * old + 0.3 * cost
 
-    def tokens(self, busy: bool) -> int:
-        """The budget of the next step; `busy`: answers are being decoded in it."""
+    def tokens(self, busy: bool, answers: float = 0.0) -> int:
+        """The budget of the next step; `busy`: answers are being decoded in it, which alone takes `answers`
+        seconds."""
         if not self._seconds_per_token:
             return self._most
-        affordable = int((BUSY_STEP_S if busy else IDLE_STEP_S) / self._seconds_per_token)
+        seconds = max(BUSY_STEP_S - answers, answers) if busy else IDLE_STEP_S
+        affordable = int(seconds / self._seconds_per_token)
         return max(LEAST, min(self._most, affordable))
 
 

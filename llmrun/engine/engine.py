@@ -161,8 +161,9 @@ class Engine:
             self.scheduler.add(sequence)
 
     def _step(self) -> None:
-        busy = any(s.decoding for s in self.scheduler.running)
-        rows = self.scheduler.plan(self._budget.tokens(busy))
+        answering = sum(s.decoding for s in self.scheduler.running)
+        alone = self.cost.seconds(answering) if answering else 0.0
+        rows = self.scheduler.plan(self._budget.tokens(answering > 0, alone))
         if not rows or self._stopping:
             return
         self._drafting.add(rows, self._room_for)
@@ -185,7 +186,7 @@ class Engine:
         if status is DecodeStatus.OK:
             self.scheduler.computed(rows)
             self.counters.stepped(prefilled, sum(row.output for row in rows), now - began)
-            self._learn(decoding, now - began, now)
+            self._learn(decoding, now - began, now, alone)
             self._sample(rows, outputs)
         else:
             self._undo(rows, status)
@@ -194,10 +195,10 @@ class Engine:
         """How many of so many rows the next step can have."""
         return self.scheduler.spare(min(rows, self._batch.capacity))
 
-    def _learn(self, decoding: bool, seconds: float, now: float) -> None:
+    def _learn(self, decoding: bool, seconds: float, now: float, alone: float) -> None:
         rows = self._batch.rows
         if not decoding:
-            self._budget.observe(rows, seconds)
+            self._budget.observe(rows, seconds, alone)
             return
         if self.threads is None or not self.threads.trying:
             self.cost.observe(rows, seconds)

@@ -24,6 +24,15 @@ def test_tokens_on_a_very_slow_machine_still_moves_on() -> None:
     assert budget.tokens(busy=True) == LEAST
 
 
+def test_tokens_beside_slow_answers_take_as_long_as_they_do() -> None:
+    """What the answers of a step cost is not the prompt's: else its share shrinks with every step."""
+    budget = PrefillBudget(512)
+    for _ in range(20):
+        tokens = min(512, budget.tokens(busy=True, answers=0.2))
+        budget.observe(tokens, 0.2 + tokens * 0.004, answers=0.2)
+    assert budget.tokens(busy=True, answers=0.2) == 50
+
+
 def test_observe_decode_steps_teach_nothing() -> None:
     budget = PrefillBudget(512)
     budget.observe(1, 10.0)
