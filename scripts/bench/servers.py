@@ -46,7 +46,7 @@ async def start(starter: Starter) -> Figures:
 
 async def restart(starter: Starter) -> Figures:
     """A prompt of some 3,000 tokens again, after the server was stopped and started."""
-    prompt = prose(2000)
+    prompt = prose(1200)
     for _ in range(2):
         process = starter.start()
         server = Server(starter.name, process.url, process.model)
@@ -94,7 +94,7 @@ def arguments() -> argparse.Namespace:
     raw = argparse.RawDescriptionHelpFormatter
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=raw)
     parser.add_argument("--model", type=Path)
-    parser.add_argument("--ctx", type=int, default=8192)
+    parser.add_argument("--ctx", type=int, default=16384)
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--only", nargs="*", choices=[*WORKLOADS, *FROM_THE_START])

@@ -27,8 +27,9 @@ class Reading:
         return self.arrivals[0] - self.sent
 
     def worst_gap(self, since: float) -> float:
-        """The longest time between pieces, or from the last to now, that ended after `since`."""
-        ends = [*self.arrivals, time.perf_counter()]
+        """The longest time between pieces, or from the last to now where the answer has not ended, that
+        ended after `since`."""
+        ends = self.arrivals if self.tokens else [*self.arrivals, time.perf_counter()]
         return max((b - a for a, b in itertools.pairwise(ends) if b > since), default=0.0)
 
     @property

@@ -143,7 +143,7 @@ async def arrival(server: Server) -> Figures:
     ]
     await asyncio.sleep(1.5)
     since = time.perf_counter()
-    long = asyncio.create_task(server.complete(prose(2000), 4))
+    long = asyncio.create_task(server.complete(prose(1200), 4))
     await asyncio.sleep(0.1)
     short = await server.complete(f"{secrets.token_hex(3)} Hello!", 4)
     arrived = await long
