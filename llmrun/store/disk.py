@@ -65,6 +65,14 @@ def require_space(folder: Path, size: int) -> None:
         )
 
 
+def size_of(path: Path) -> int | None:
+    """The length of a file; None where there is none, or none any more."""
+    try:
+        return path.stat().st_size if path.is_file() else None
+    except FileNotFoundError:
+        return None
+
+
 def on_disk(folder: Path) -> int:
     """Bytes that the files under `folder` take up; those that go meanwhile are left out. Files with holes
     take less than their length."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -124,12 +124,14 @@ class Gather:
             arrived = {file: got.path for file, got in zip(missing, fetched, strict=True)}
             facts = inspect([((places | arrived)[file], file.role) for file in offer.files])
         except LlmrunError:
+            if _any_gone(places.values()):
+                return None
             if staging:
                 shutil.rmtree(staging)
             raise
         with self.shelf.lock():
-            if not all(path.is_file() for path in places.values()):
-                return None  # a model that had it was removed meanwhile
+            if _any_gone(places.values()):
+                return None
             taken = iter(self.shelf.take_in(fetched, staging) if staging else ())
             entries = tuple(
                 msgspec.structs.replace(held.get(file) or next(taken), role=file.role, source=file.source)
@@ -145,14 +147,20 @@ class Gather:
             if entry.sha256 == digest if digest else same_source:
                 self.meter.file_done(entry.size)
                 return entry
-        path = file.here
-        if path is None or not path.is_file():
+        return self._lying(file.here, file) if file.here else None
+
+    def _lying(self, path: Path, file: RemoteFile) -> FileEntry | None:
+        """The file at `path`, where it is there and what the source promised."""
+        try:
+            entry = self.shelf.manifests.entry(path, file.sha256, file.role)
+            sound = not file.sha256 or self._digest(file, path) == file.sha256
+        except FileNotFoundError:
             return None
-        if file.sha256 and self._digest(file, path) != file.sha256:
+        if not sound:
             self.meter.note(f"{path} is damaged and is fetched anew")
             return None
         self.meter.file_done(file.size or 0)
-        return self.shelf.manifests.entry(path, file.sha256, file.role)
+        return entry
 
     def _stored(self) -> Iterator[FileEntry]:
         """The files of all models that are whole."""
@@ -183,3 +191,8 @@ class Gather:
                 shutil.rmtree(staging)
             raise
         return fetched
+
+
+def _any_gone(places: Iterable[Path]) -> bool:
+    """Whether a model that had one of the files was removed meanwhile."""
+    return not all(path.is_file() for path in places)

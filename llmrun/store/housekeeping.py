@@ -16,7 +16,7 @@ from typing import Literal
 
 from llmrun.config import Paths
 from llmrun.errors import BAD_FILE, LlmrunError
-from llmrun.store.disk import sha256_of, writing
+from llmrun.store.disk import sha256_of, size_of, writing
 from llmrun.store.gguf import read_header
 from llmrun.store.manifest import FileEntry
 from llmrun.store.progress import Meter, PullProgress
@@ -101,9 +101,9 @@ def disk_size(path: Path) -> int:
 
 
 def _check(path: Path, model: str, entry: FileEntry, meter: Meter) -> Check:
-    if not path.is_file():
+    if (size := size_of(path)) is None:
         return Check(model, path, "missing", digest=False)
-    if path.stat().st_size != entry.size:
+    if size != entry.size:
         return Check(model, path, "size", digest=False)
     if entry.sha256:
         same = sha256_of(path, lambda done: meter.at(path.name, done, entry.size, "verify")) == entry.sha256

@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 
-from llmrun.store.disk import is_held, locked
+from llmrun.store.disk import is_held, locked, size_of
 from llmrun.store.manifest import FileEntry, Manifest, Manifests
 from llmrun.store.model import StoredModel, from_manifest
 from llmrun.store.quants import model_stem
@@ -64,7 +64,7 @@ class Shelf:
     def whole(self, manifest: Manifest) -> bool:
         """Whether all its files are there, as long as they were."""
         pairs = zip(self.manifests.paths(manifest), manifest.files, strict=True)
-        return all(path.is_file() and path.stat().st_size == entry.size for path, entry in pairs)
+        return all(size_of(path) == entry.size for path, entry in pairs)
 
     def take_in(self, fetched: Sequence[Fetched], staging: Path) -> tuple[FileEntry, ...]:
         """Move verified files from `staging`, which goes, to their place; all as weights. Under `lock()`."""

@@ -77,7 +77,7 @@ class Store:
             raise self._finder.unknown(name, reference)
         model = self._shelf.model(manifest)
         if model.missing:
-            gone = next(path for path in model.files if not path.is_file())
+            gone = next((path for path in model.files if not path.is_file()), model.path)
             raise LlmrunError(
                 UNKNOWN_MODEL,
                 f"the file of {model.name} is gone: {gone}",

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
 from llmrun.config import Paths
-from llmrun.errors import BAD_FILE, INVALID_REQUEST, NOT_FOUND, LlmrunError
-from llmrun.store import Store, format_modelfile, modelfile_of, parse_modelfile
+from llmrun.errors import BAD_FILE, INVALID_REQUEST, NOT_FOUND, UNKNOWN_MODEL, LlmrunError
+from llmrun.store import Store, format_modelfile, gather, modelfile_of, parse_modelfile
+from llmrun.store.companions import Role
+from llmrun.store.facts import Facts
 from llmrun.store.housekeeping import Housekeeper
+from llmrun.store.inspecting import inspect
 from tests.store.conftest import files_under, sha256
 from tests.store.server import Fault, Host
 from tests.support.tiny import Shape, write_llama, write_lora
@@ -198,3 +202,23 @@ def test_adapter_in_several_files_is_refused(store: Store, folder: Path) -> None
     with pytest.raises(LlmrunError, match="2 files") as caught:
         store.create("mine", parse_modelfile(text).below(folder))
     assert caught.value.kind is INVALID_REQUEST
+
+
+def test_create_whose_base_is_removed_meanwhile_says_that_it_is_gone(
+    host: Host, store: Store, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    base, small = (host.put(f"/{name}.gguf", bytes_of(folder, name)) for name in ("base", "small"))
+    recipe = parse_modelfile(f"FROM {base}\nDRAFT {small}")
+    held = store.pull(base)
+    store.pull(small)
+
+    def remove_then_inspect(files: Sequence[tuple[Path, Role]]) -> Facts:
+        if held.path.is_file():
+            store.remove(held.name)
+        return inspect(files)
+
+    monkeypatch.setattr(gather, "inspect", remove_then_inspect)
+    with pytest.raises(LlmrunError, match="is gone") as caught:
+        store.create("mine", recipe)
+    assert caught.value.kind is UNKNOWN_MODEL
+    assert store.create("mine", recipe).draft
