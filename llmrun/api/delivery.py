@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
 from typing import Protocol, TypeVar
@@ -70,7 +71,7 @@ class LiveStream(StreamingResponse):
     """Pieces of a body as they come, of a dialect's `media_type`.
 
     error_piece  puts a failure after the headers into bytes
-    ping         what is sent where nothing was for a while
+    ping         what is sent where nothing was for `heartbeat` seconds (None: `HEARTBEAT`; infinite: never)
     """
 
     def __init__(
@@ -80,6 +81,7 @@ class LiveStream(StreamingResponse):
         error_piece: Callable[[LlmrunError], bytes],
         ping: Callable[[], bytes],
         media_type: str,
+        heartbeat: float | None = None,
     ) -> None:
         headers = {"cache-control": "no-cache", "x-accel-buffering": "no"}
         super().__init__((), headers=headers, media_type=media_type)
@@ -87,6 +89,7 @@ class LiveStream(StreamingResponse):
         self._pieces = pieces
         self._error_piece = error_piece
         self._ping = ping
+        self._heartbeat = HEARTBEAT if heartbeat is None else heartbeat
         self._began = False
         self._wrote = False  # since the heart last beat
         self._one_writer = asyncio.Lock()
@@ -114,11 +117,12 @@ class LiveStream(StreamingResponse):
         await self._end(send, b"")
 
     async def _keep_alive(self, send: Send) -> None:
-        await asyncio.sleep(GRACE)
+        await asyncio.sleep(min(GRACE, self._heartbeat))
         while True:
-            await self._write(send, b"" if self._wrote else self._ping())
+            quiet = not self._wrote and math.isfinite(self._heartbeat)
+            await self._write(send, self._ping() if quiet else b"")
             self._wrote = False
-            await asyncio.sleep(HEARTBEAT)
+            await asyncio.sleep(self._heartbeat)
 
     async def _write(self, send: Send, data: bytes) -> None:
         async with self._one_writer:
@@ -144,6 +148,7 @@ class EventStream(LiveStream):
         encoder: Encoder,
         error_event: Callable[[LlmrunError], bytes],
         ping: Callable[[], bytes] = lambda: sse.PING,
+        heartbeat: float | None = None,
     ) -> None:
         pieces = encoded(events, encoder)
-        super().__init__(in_flight, pieces, error_event, ping, "text/event-stream")
+        super().__init__(in_flight, pieces, error_event, ping, "text/event-stream", heartbeat)

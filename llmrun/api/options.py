@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from typing import Annotated, Any
 
 import msgspec
-from pydantic import BeforeValidator, Field
+from pydantic import BeforeValidator, Field, model_validator
 
-from llmrun.api.schema import Body
+from llmrun.api.schema import Body, one_value
 from llmrun.errors import INVALID_REQUEST, LlmrunError
 from llmrun.types import Options, Overflow, SamplerName
 from llmrun.types.option_text import sampler_names
@@ -41,6 +41,7 @@ class LlamaSampling(Body):
     top_k: Annotated[int | None, within("top_k", "llama.cpp's; 0 keeps all")] = None
     min_p: Annotated[float | None, within("min_p", "llama.cpp's; 0 is off")] = None
     typical_p: Annotated[float | None, within("typical_p", "llama.cpp's; 1 is off")] = None
+    typ_p: Annotated[float | None, within("typical_p", "the same as `typical_p`")] = None
     repeat_penalty: Annotated[float | None, within("repeat_penalty", "llama.cpp's; 1 is off")] = None
     repeat_last_n: Annotated[
         int | None, within("repeat_last_n", "llama.cpp's; 0 is off, −1 the whole context")
@@ -93,13 +94,20 @@ class LlamaSampling(Body):
     context_overflow: Annotated[Overflow | None, Field(description=OVERFLOW)] = None
     banned_strings: Annotated[Texts | None, Field(description="texts that never come in the answer")] = None
 
+    @model_validator(mode="after")
+    def _one_typical_p(self) -> LlamaSampling:
+        one_value(self, "typical_p", "typ_p")
+        return self
 
-_TAKEN = [name for name in _TYPES if name not in ("max_tokens", "stop", "ctx")]
+
+_OTHER_NAMES = {"typ_p": "typical_p"}
+_TAKEN = [name for name in (*_TYPES, *_OTHER_NAMES) if name not in ("max_tokens", "stop", "ctx")]
 
 
 def options_of(body: Body, *, max_tokens: int | None, stop: Sequence[str] | None, ctx: int | None) -> Options:
     """What `body` sets by the options' own names; the limits have other names in each dialect."""
-    given = {name: value for name in _TAKEN if (value := getattr(body, name, None)) is not None}
+    found = {name: getattr(body, name, None) for name in _TAKEN}
+    given = {_OTHER_NAMES.get(name, name): value for name, value in found.items() if value is not None}
     limits = {"max_tokens": max_tokens, "stop": tuple(stop or ()), "ctx": ctx}
     try:
         return msgspec.convert({**given, **limits}, Options)

@@ -106,6 +106,16 @@ class Body(BaseModel):
             raise worded(error.errors(include_url=False)) from None
 
 
+def one_value(body: Body, *names: str) -> Any:
+    """The value of a field that has several names, None where no name is sent; an error where they differ."""
+    given = [(name, value) for name in names if (value := getattr(body, name)) is not None]
+    for name, value in given[1:]:
+        first, other = given[0]
+        if value != other:
+            raise wrong(f"is {value} but {first} is {other}: send one", name)
+    return given[0][1] if given else None
+
+
 # pydantic's words for these, "Input should be a valid integer", are a programmer's.
 _SHOULD = {
     "string_type": "should be a string",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from llmrun.api.oneline import Json
-from llmrun.types import Timings, Usage
+from llmrun.types import Event, Pace, Progress, Timings, Usage
 
 
 def llama_timings(usage: Usage, timings: Timings) -> Json:
@@ -28,6 +28,32 @@ def speeds(usage: Usage, prompt_ms: float, predicted_ms: float) -> Json:
         "predicted_per_second": _each(usage.completion * 1e3, predicted_ms),
         **({"draft_n": usage.drafted, "draft_n_accepted": usage.accepted} if usage.drafted else {}),
     }
+
+
+class TimingsSoFar:
+    """The object `timings` of a stream's parts, of each answer to each request, while they are made."""
+
+    def __init__(self) -> None:
+        self._prompts: dict[int, Progress] = {}
+        self._answers: dict[tuple[int, int], Pace] = {}
+
+    def take(self, request: int, event: Event) -> None:
+        """Take the next event of a request; most say nothing of times."""
+        if isinstance(event, Progress):
+            self._prompts[request] = event
+        elif isinstance(event, Pace):
+            self._answers[request, event.index] = event
+
+    def of(self, request: int, index: int) -> Json:
+        """llama-server's share of `timings`, as far as an answer is."""
+        prompt = self._prompts.get(request, _NO_PROMPT)
+        pace = self._answers.get((request, index), _NO_PACE)
+        usage = Usage(prompt=prompt.processed, completion=pace.tokens, cached=prompt.cached)
+        return speeds(usage, prompt.elapsed_ms, pace.elapsed_ms)
+
+
+_NO_PROMPT = Progress(0, 0, 0)
+_NO_PACE = Pace(0, 0, 0.0)
 
 
 def _each(total: float, count: float) -> float:

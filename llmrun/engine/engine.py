@@ -27,7 +27,7 @@ from llmrun.engine.step_cost import StepCost
 from llmrun.engine.thread_choice import ThreadChoice
 from llmrun.errors import CANCELLED, INTERNAL, SHUTTING_DOWN, LlmrunError
 from llmrun.llama import Batch, Context, DecodeStatus
-from llmrun.types import Event, Failed, Finished, FinishReason, Started
+from llmrun.types import Event, Failed, Finished, FinishReason, Pace, Started
 
 Emit = Callable[[list[tuple[str, Event]]], None]
 
@@ -261,6 +261,8 @@ class Engine:
             self.counters.completion_tokens += taken.tokens
             if sequence.draft:
                 self._keep(sequence, taken.row - row)
+            if request.pace:
+                self._say(job, Pace(sequence.index, sequence.generated, seconds * 1e3))
             if taken.text is not None:
                 self._say(job, taken.text)
             reason = taken.reason

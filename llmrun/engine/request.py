@@ -35,7 +35,7 @@ class EngineRequest:
     arrived     when it arrived, on the engine's clock
     deadline    when its answers end as they are, on the same clock; None: never
     tokens      whether texts and the end of an answer carry their token ids
-    progress    whether Progress events are wanted
+    progress, pace  whether Progress and Pace events are wanted
     min_indent, line_seconds  see `llmrun.engine.lines`
     adapters    one number for each adapter of the context; sequences share KV where these are equal
     constraints one for each answer, which the request gives away; empty: answers are free
@@ -63,6 +63,7 @@ class EngineRequest:
     shown: Mapping[int, bytes] = field(default_factory=dict)
     tokens: bool = False
     progress: bool = False
+    pace: bool = False
     min_indent: int = 0
     line_seconds: float | None = None
     adapters: Adapters = ()

@@ -101,6 +101,7 @@ class TextDesk:
             shown=shown,
             tokens=request.tokens,
             progress=request.progress,
+            pace=request.pace,
             min_indent=request.min_indent,
             line_seconds=request.line_seconds,
             adapters=scales(request.adapters, self._info.adapters),

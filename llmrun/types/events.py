@@ -96,6 +96,15 @@ class Progress(msgspec.Struct, frozen=True, tag="progress"):
     elapsed_ms: float = 0.0
 
 
+class Pace(msgspec.Struct, frozen=True, tag="pace"):
+    """Answer `index` has so many tokens, made in `elapsed_ms` since the request's first one. Sent where the
+    request wanted it, in front of what a step adds to the answer."""
+
+    index: int
+    tokens: int
+    elapsed_ms: float
+
+
 class PromptLogprobs(msgspec.Struct, frozen=True, tag="prompt_logprobs"):
     """The next of the prompt's own tokens, for every answer; before any of its text."""
 
@@ -199,6 +208,7 @@ class Rendered(msgspec.Struct, frozen=True, tag="rendered"):
 Event = (
     Started
     | Progress
+    | Pace
     | PromptLogprobs
     | Text
     | Reasoning

@@ -60,7 +60,7 @@ class GenerateRequest(msgspec.Struct, frozen=True, kw_only=True, tag="generate")
     output_format    what the answers must look like; None: free text
     context          token ids in front of the prompt: the `Stopped.tokens` of an earlier answer
     tokens           whether `Text` and `Stopped` carry token ids
-    progress         whether `Progress` events are wanted
+    progress, pace   whether `Progress` and `Pace` events are wanted
     suffix           text that the answer shall fit before, where the prompt is the text in front of it
     snippets         with `suffix`: what else of the project the model shall see; None: it is told of none
     min_indent       the answer ends before its first further line that is indented by fewer characters
@@ -93,6 +93,7 @@ class GenerateRequest(msgspec.Struct, frozen=True, kw_only=True, tag="generate")
     context: tuple[int, ...] = ()
     tokens: bool = False
     progress: bool = False
+    pace: bool = False
     suffix: str | None = None
     snippets: tuple[Snippet, ...] | None = None
     min_indent: int = 0

@@ -178,6 +178,30 @@ def test_stream_without_a_first_event_sends_headers_and_heartbeats(monkeypatch: 
     run(work())
 
 
+def test_stream_that_wants_no_heartbeat_sends_its_headers_and_then_what_there_is(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(delivery, "GRACE", 0.01)
+    seen = asyncio.Event()
+
+    async def script(_request: GenerateRequest) -> AsyncGenerator[Event, None]:
+        await seen.wait()
+        yield Text(0, "Once")
+        await asyncio.Event().wait()
+
+    async def work() -> None:
+        exchange = Exchange(
+            app_for(ScriptedService(script)), CHAT, {**ask(stream=True), "sse_ping_interval": -1}
+        )
+        assert await exchange.status() == 200
+        seen.set()
+        assert b"Once" in await exchange.piece()
+        exchange.hang_up()
+        await exchange.task
+
+    run(work())
+
+
 def test_stream_failure_after_the_headers_is_an_event(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(delivery, "GRACE", 0.01)
     loaded = asyncio.Event()

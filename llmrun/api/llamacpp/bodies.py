@@ -11,27 +11,21 @@ from typing import Annotated
 from pydantic import BeforeValidator, Field, model_validator
 
 from llmrun.api.bounds import INT32, Stops
+from llmrun.api.llama_fields import LlamaFields
 from llmrun.api.llama_format import LlamaFormat
 from llmrun.api.llamacpp.logit_bias import LogitBias
 from llmrun.api.llamacpp.prompts import Prompts
 from llmrun.api.options import LlamaSampling, options_of, within
-from llmrun.api.schema import Body, Ignored, Refused, wrong
+from llmrun.api.schema import Body, Ignored, Refused, one_value
 from llmrun.types import Options
 
 MAX_CHOICES = 128
 MAX_SNIPPETS = 1024
-_DRAFTS = Ignored("drafts change no answer, and are made where they pay")
-_CELLS = Ignored("answers get their cells by themselves")
 
 
 def _seed(value: object) -> object:
     """LLAMA_DEFAULT_SEED, which clients send back as they read it, is no seed."""
     return -1 if value == 2**32 - 1 else value
-
-
-class Adapter(Body):
-    id: Annotated[int, Field(ge=0, description="which of the model's adapters")]
-    scale: Annotated[float, Field(description="1 as trained, 0 not at all")]
 
 
 class OfModel(Body):
@@ -41,7 +35,7 @@ class OfModel(Body):
     ] = None
 
 
-class Completing(OfModel, LlamaSampling, LlamaFormat):
+class Completing(OfModel, LlamaFields, LlamaSampling, LlamaFormat):
     """The fields that `/completion` and `/infill` share."""
 
     temperature: Annotated[
@@ -55,15 +49,6 @@ class Completing(OfModel, LlamaSampling, LlamaFormat):
         Field(ge=-1, lt=2**63, description="answer i uses seed + i; −1, 4294967295 or none: a fresh one"),
         BeforeValidator(_seed),
     ] = None
-    n_predict: Annotated[
-        int | None,
-        Field(
-            ge=-1,
-            le=INT32,
-            description="most tokens to write; 0 computes the prompt and writes none; −1: until the model "
-            "ends or the context is full",
-        ),
-    ] = None
     max_tokens: Annotated[int | None, Field(ge=-1, le=INT32, description="the same as `n_predict`")] = None
     n_cmpl: Annotated[int | None, Field(ge=1, le=MAX_CHOICES, description="answers to one prompt")] = None
     n: Annotated[int | None, Field(ge=1, le=MAX_CHOICES, description="the same as `n_cmpl`")] = None
@@ -76,47 +61,14 @@ class Completing(OfModel, LlamaSampling, LlamaFormat):
         int | None, Field(ge=0, le=1000, description="log probabilities of so many alternatives; 0 is off")
     ] = None
     logprobs: Annotated[int | None, Field(ge=0, le=1000, description="the same as `n_probs`")] = None
-    n_indent: Annotated[
-        int | None, Field(ge=0, le=INT32, description="the answer ends before a line indented less")
-    ] = None
-    t_max_predict_ms: Annotated[
-        int | None,
-        Field(
-            ge=-1, le=INT32, description="after so many ms of answer it ends with its line; 0, −1: no limit"
-        ),
-    ] = None
-    stream: Annotated[bool | None, Field(description="server-sent events")] = None
     return_tokens: Annotated[bool | None, Field(description="`tokens` holds the answer's ids")] = None
-    return_progress: Annotated[
-        bool | None, Field(description="`prompt_progress` while a stream's prompt is computed")
-    ] = None
-    timings_per_token: Annotated[bool | None, Field(description="`timings` in each part of a stream")] = None
     response_fields: Annotated[
         list[str] | None,
         Field(max_length=64, description="these fields alone; `a/b` is field `b` of `a`, under that name"),
     ] = None
-    lora: Annotated[list[Adapter] | None, Field(max_length=64, description="adapters that count")] = None
-    cache_prompt: Annotated[bool | None, Ignored("prompts are cached; greedy text does not depend on it")] = (
-        None
-    )
-    n_cache_reuse: Annotated[int | None, Ignored("prompts are cached by themselves")] = None
-    id_slot: Annotated[int | None, _CELLS] = None
-    slot_id: Annotated[int | None, _CELLS] = None
-    n_keep: Annotated[
-        int | None, Ignored("what is left out stands behind the system prompt, which is kept")
-    ] = None
-    n_discard: Annotated[int | None, Ignored("a context that shifts leaves out half")] = None
-    t_max_prompt_ms: Annotated[int | None, Ignored("llama-server has no such limit either")] = None
-    sse_ping_interval: Annotated[int | None, Ignored("a quiet stream gets a comment every few seconds")] = (
-        None
-    )
     stream_options: Annotated[object, Ignored("a stream's last part always has the counts")] = None
-    backend_sampling: Annotated[bool | None, Ignored("where sampling runs changes no answer")] = None
     verbose: Annotated[bool | None, Ignored("`generation_settings` and `timings` are always there")] = None
     reasoning_format: Annotated[str | None, Ignored("the text comes as the model writes it")] = None
-    speculative_max: Annotated[object, Field(alias="speculative.n_max"), _DRAFTS] = None
-    speculative_min: Annotated[object, Field(alias="speculative.n_min"), _DRAFTS] = None
-    speculative_p_min: Annotated[object, Field(alias="speculative.p_min"), _DRAFTS] = None
     post_sampling_probs: Annotated[object, Refused("probabilities after the samplers", unless=(False,))] = (
         None
     )
@@ -129,16 +81,9 @@ class Completing(OfModel, LlamaSampling, LlamaFormat):
 
     @model_validator(mode="after")
     def _one_value_for_two_names(self) -> Completing:
-        for name, other in (("max_tokens", "n_predict"), ("n", "n_cmpl"), ("logprobs", "n_probs")):
-            mine, theirs = getattr(self, name), getattr(self, other)
-            if mine is not None and theirs is not None and mine != theirs:
-                raise wrong(f"is {mine} but {other} is {theirs}: send one", name)
+        one_value(self, "n_cmpl", "n")
+        one_value(self, "n_probs", "logprobs")
         return self
-
-    @property
-    def limit(self) -> int | None:
-        """Most tokens; None where the body says nothing of it, −1 where it wants no limit."""
-        return self.max_tokens if self.n_predict is None else self.n_predict
 
     @property
     def answers(self) -> int:
@@ -151,9 +96,7 @@ class Completing(OfModel, LlamaSampling, LlamaFormat):
 
     def options(self) -> Options:
         """What is set here, in the daemon's words."""
-        # No limit is a limit that the context reaches first: it beats one that the model brings.
-        limit = INT32 if self.limit == -1 else self.limit
-        return options_of(self, max_tokens=limit, stop=self.stop, ctx=None)
+        return options_of(self, max_tokens=self.most_tokens, stop=self.stop, ctx=None)
 
 
 class LlamaCompletionBody(Completing):

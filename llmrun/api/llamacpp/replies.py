@@ -12,7 +12,7 @@ from llmrun.api import sse
 from llmrun.api.llamacpp.bodies import Completing
 from llmrun.api.llamacpp.probabilities import probabilities
 from llmrun.api.oneline import Json
-from llmrun.api.timings import llama_timings, prompt_progress, speeds
+from llmrun.api.timings import TimingsSoFar, llama_timings, prompt_progress
 from llmrun.types import (
     Event,
     Finished,
@@ -34,29 +34,25 @@ class Asked:
 
     settings  `generation_settings` of each request
     window    tokens of context that the model has now, where that is known
-    clock     seconds
     """
 
     body: Completing
     model: str
     settings: Sequence[Json]
     window: Callable[[], int | None]
-    clock: Callable[[], float]
 
 
 @dataclass
 class _Answer:
-    """One answer so far. Times are the clock's, None until the moment has come."""
+    """One answer so far."""
 
     text: list[str] = field(default_factory=list)
     tokens: list[int] = field(default_factory=list)
     logprobs: list[TokenLogprob] = field(default_factory=list)
     has_new_line: bool = False
     stopped: Stopped | None = None
-    began: float | None = None
 
-    def add(self, event: Text, now: float) -> None:
-        self.began = now if self.began is None else self.began
+    def add(self, event: Text) -> None:
         self.text.append(event.text)
         self.tokens += event.tokens
         self.logprobs += event.logprobs
@@ -69,7 +65,6 @@ class _Question:
 
     answers: list[_Answer]
     started: Started = field(default_factory=lambda: Started(0, 0))
-    progress: Progress = field(default_factory=lambda: Progress(0, 0, 0))
     prompt: str = ""
 
 
@@ -79,21 +74,21 @@ class _Completion:
     def __init__(self, asked: Asked) -> None:
         self._asked = asked
         self._count = asked.body.answers
+        self._timings = TimingsSoFar()
         self._questions = [
             _Question([_Answer() for _ in range(self._count)]) for _ in range(len(asked.settings))
         ]
 
     def take(self, number: int, event: Event) -> None:
+        self._timings.take(number, event)
         question = self._questions[number]
         match event:
             case Started():
                 question.started = event
-            case Progress():
-                question.progress = event
             case Rendered():
                 question.prompt = event.text
             case Text():
-                question.answers[event.index].add(event, self._asked.clock())
+                question.answers[event.index].add(event)
             case Stopped():
                 question.answers[event.index].stopped = event
 
@@ -150,10 +145,7 @@ class _Completion:
             "tokens_evaluated": evaluated,
         }
         if self._asked.body.timings_per_token:
-            done = question.progress
-            usage = Usage(prompt=done.processed, completion=len(answer.tokens), cached=done.cached)
-            since = 0.0 if answer.began is None else self._asked.clock() - answer.began
-            part["timings"] = speeds(usage, done.elapsed_ms, since * 1e3)
+            part["timings"] = self._timings.of(number, index)
         return part
 
 

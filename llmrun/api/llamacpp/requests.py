@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from llmrun.api.llamacpp.bodies import Completing, InfillBody, LlamaCompletionBody
-from llmrun.types import AdapterScale, GenerateRequest, Snippet
+from llmrun.types import GenerateRequest, Snippet
 
 
 def completion_requests(
@@ -36,7 +36,6 @@ def infill_request(
 def _request(
     body: Completing, request_id: str, model: str, logit_bias: dict[int, float], **prompt: object
 ) -> GenerateRequest:
-    late = body.t_max_predict_ms or 0
     return GenerateRequest(
         id=request_id,
         model=model,
@@ -46,16 +45,7 @@ def _request(
         logprobs=body.alternatives or None,
         output_format=body.llama_format(),
         tokens=True,
-        progress=bool(body.stream and (body.return_progress or body.timings_per_token)),
-        min_indent=body.n_indent or 0,
-        line_seconds=late / 1e3 if late > 0 else None,
-        adapters=_adapters(body),
         overflow=body.context_overflow or "error",
+        **body.wishes(),
         **prompt,  # type: ignore[arg-type]  # the fields that say what the prompt is
     )
-
-
-def _adapters(body: Completing) -> tuple[AdapterScale, ...] | None:
-    if body.lora is None:
-        return None
-    return tuple(AdapterScale(id=adapter.id, scale=adapter.scale) for adapter in body.lora)

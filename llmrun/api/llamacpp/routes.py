@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 
@@ -88,12 +87,13 @@ def llamacpp_routes(service: Service, in_flight: InFlight) -> APIRouter:
     ) -> Response:
         model = requests[0].model
         settings = [generation_settings(body, each, lower) for each in requests]
-        asked = Asked(body, model, settings, lambda: window(service, model), time.monotonic)
+        asked = Asked(body, model, settings, lambda: window(service, model))
         events = answers(service, requests)
         if not body.response_fields or "prompt" in body.response_fields:
             events = _with_prompts(service, requests, events)
         if body.stream:
-            return EventStream(in_flight, events, CompletionStream(asked), error_event)
+            stream = CompletionStream(asked)
+            return EventStream(in_flight, events, stream, error_event, heartbeat=body.heartbeat)
         return _json(await whole(request, in_flight, events, CompletionReply(asked)))
 
     return router

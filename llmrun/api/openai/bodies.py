@@ -21,7 +21,7 @@ from llmrun.api.plain import PlainObject
 from llmrun.api.schema import Ignored, Refused, unsupported, wrong
 
 
-class ChatBody(Sampling, OfChat):
+class ChatBody(OfChat, Sampling):
     messages: Annotated[
         list[ChatMessage],
         Field(
@@ -34,7 +34,12 @@ class ChatBody(Sampling, OfChat):
         int | None, Field(ge=1, le=INT32, description="default: until the model ends or the context is full")
     ] = None
     max_tokens: Annotated[
-        int | None, Field(ge=1, le=INT32, description="the older name of `max_completion_tokens`")
+        int | None,
+        Field(
+            ge=-1,
+            le=INT32,
+            description="the older name of `max_completion_tokens`; 0 and −1 as in `n_predict`",
+        ),
     ] = None
     logprobs: Annotated[bool | None, Field(description="log probabilities, before any sampler")] = None
     top_logprobs: Annotated[int | None, Field(ge=0, le=20, description="0 to 20, with `logprobs`")] = None
@@ -80,9 +85,6 @@ class ChatBody(Sampling, OfChat):
 
     @model_validator(mode="after")
     def _rules_between_fields(self) -> ChatBody:
-        old, new = self.max_tokens, self.max_completion_tokens
-        if old is not None and new is not None and old != new:
-            raise wrong(f"is {old} but max_completion_tokens is {new}: send one", "max_tokens")
         if self.top_logprobs and not self.logprobs:
             raise wrong("is only allowed with logprobs: true", "top_logprobs")
         effort = self.reasoning_effort
@@ -101,9 +103,9 @@ class CompletionBody(Sampling):
     max_tokens: Annotated[
         int | None,
         Field(
-            ge=0,
+            ge=-1,
             le=INT32,
-            description="default: until the model ends or the context is full (OpenAI's default: 16);"
+            description="default, and −1: until the model ends or the context is full (OpenAI's default: 16);"
             " 0 computes the prompt and writes nothing",
         ),
     ] = None

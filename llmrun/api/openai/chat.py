@@ -31,12 +31,11 @@ def to_request(body: ChatBody, request_id: str) -> GenerateRequest:
     messages = conversation(body.messages)
     choice = body.tool_choice.choice() if body.tool_choice else Choice()
     tools, tool_choice = toolbox(tools_of(body.tools), choice, body.parallel_tool_calls)
-    new, old = body.max_completion_tokens, body.max_tokens
     request = GenerateRequest(
         id=request_id,
         model=body.model,
         messages=messages,
-        options=body.options(old if new is None else new),
+        options=body.options(),
         logit_bias=body.logit_bias or {},
         client=body.user or "",
         priority=body.priority or 0,
@@ -50,7 +49,7 @@ def to_request(body: ChatBody, request_id: str) -> GenerateRequest:
         thinking=thinking(
             body.reasoning_effort, body.thinking_budget_tokens, field="reasoning_effort", think=body.think
         ),
-        progress=body.wants_progress,
+        **body.wishes(),
     )
     return continuing(request, last=f"messages.{len(messages) - 1}")
 
@@ -105,14 +104,17 @@ class ChatStream:
     """The same reply as chunks. Each call returns the bytes to send, often none."""
 
     def __init__(self, head: Head, body: ChatBody) -> None:
-        self._chunks = ChunkStream(head.fields("chat.completion.chunk"), body.wants_usage)
+        self._chunks = ChunkStream(
+            head.fields("chat.completion.chunk"), body.wants_usage, wants_timings=body.wants_timings
+        )
         self._count = body.n or 1
         self._wants_logprobs = bool(body.logprobs)
         self._wants_progress = body.wants_progress
         # An answer of calls alone has no content, and what a client joins must come to that.
         self._content = None if body.tools else ""
 
-    def event(self, _request: int, event: Event) -> bytes:
+    def event(self, request: int, event: Event) -> bytes:
+        self._chunks.note(request, event)
         match event:
             case Text():
                 return self._text(event)

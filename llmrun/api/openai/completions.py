@@ -30,7 +30,7 @@ def to_requests(body: CompletionBody, request_id: str) -> list[GenerateRequest]:
             id=request_id if one else f"{request_id}-{number}",
             model=body.model,
             prompt=prompt,
-            options=body.options(body.max_tokens),
+            options=body.options(),
             logit_bias=body.logit_bias or {},
             client=body.user or "",
             priority=body.priority or 0,
@@ -39,8 +39,8 @@ def to_requests(body: CompletionBody, request_id: str) -> list[GenerateRequest]:
             logprobs=0 if chooses and body.logprobs is None else body.logprobs,
             echo=bool(body.echo),
             output_format=body.output_format(),
-            progress=body.wants_progress,
             suffix=body.suffix or None,
+            **body.wishes(),
         )
         for number, prompt in enumerate(body.prompt)
     ]
@@ -97,14 +97,20 @@ class CompletionStream:
     """The same reply as chunks, one choice each. Each call returns the bytes to send, often none."""
 
     def __init__(self, head: Head, body: CompletionBody) -> None:
-        self._chunks = ChunkStream(head.fields("text_completion"), body.wants_usage)
         self._n = body.n or 1
+        self._chunks = ChunkStream(
+            head.fields("text_completion"),
+            body.wants_usage,
+            wants_timings=body.wants_timings,
+            choices=self._n,
+        )
         self._wants_progress = body.wants_progress
         self._logprobs: list[LegacyLogprobs] | None = None
         if body.logprobs is not None:
             self._logprobs = [LegacyLogprobs(prompt) for prompt in body.prompt for _ in range(self._n)]
 
     def event(self, request: int, event: Event) -> bytes:
+        self._chunks.note(request, event)
         if isinstance(event, Text):
             return self._text(request * self._n + event.index, event)
         if isinstance(event, PromptLogprobs):

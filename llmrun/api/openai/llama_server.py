@@ -1,33 +1,29 @@
-"""Fields that llama-server's clients, its web page among them, send to OpenAI's routes.
+"""Fields that llama-server's clients, its web page and editors' plugins among them, send to OpenAI's routes.
 
-Its samplers are in `llmrun.api.options`.
+Those that its own routes take as well are in `llmrun.api.llama_fields`, its samplers in `llmrun.api.options`.
 """
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 from pydantic import Field
 
 from llmrun.api.bounds import INT32
+from llmrun.api.llama_fields import LlamaFields
 from llmrun.api.schema import Body, Ignored, Refused
 
 
-class OfBothRoutes(Body):
-    return_progress: Annotated[
-        bool | None,
-        Field(description="llama.cpp's; `prompt_progress` while the prompt of a stream is computed"),
-    ] = None
-    cache_prompt: Annotated[bool | None, Ignored("prompts are cached by themselves")] = None
-    id_slot: Annotated[int | None, Ignored("answers get their cells by themselves")] = None
-    sse_ping_interval: Annotated[int | None, Ignored("a quiet stream gets a comment every few seconds")] = (
+class OfBothRoutes(LlamaFields):
+    response_fields: Annotated[list[str] | None, Ignored("OpenAI's replies always have all their fields")] = (
         None
     )
-    timings_per_token: Annotated[bool | None, Ignored("the last chunk has the timings")] = None
-    backend_sampling: Annotated[bool | None, Ignored("where sampling runs changes no answer")] = None
+    verbose: Annotated[bool | None, Ignored("`timings` are always there")] = None
 
 
-class OfChat(OfBothRoutes):
+class OfChat(Body):
+    limit_names: ClassVar[tuple[str, ...]] = ("max_completion_tokens", "n_predict", "max_tokens")
+
     thinking_budget_tokens: Annotated[
         int | None,
         Field(ge=-1, le=INT32, description="llama.cpp's; tokens of reasoning at most; −1: no limit"),

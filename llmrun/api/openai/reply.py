@@ -9,8 +9,9 @@ import msgspec
 import llmrun
 from llmrun.api import sse
 from llmrun.api.oneline import Json
-from llmrun.api.timings import llama_timings, prompt_progress
-from llmrun.types import Finished, Progress, Timings, Usage
+from llmrun.api.openai.sampling import MAX_CHOICES
+from llmrun.api.timings import TimingsSoFar, llama_timings, prompt_progress
+from llmrun.types import Event, Finished, Progress, Timings, Usage
 
 FINGERPRINT = f"fp_llmrun_{llmrun.__version__}"
 DONE = b"data: [DONE]\n\n"
@@ -86,17 +87,33 @@ class ChunkStream:
 
     The timings belong on the last chunk, which is known to be the last only when all is finished: so
     a chunk with a finish reason waits for what comes after it. If that is an error, it is not sent.
+
+    wants_timings  every chunk has the timings so far   choices  of each request, which are numbered on
     """
 
-    def __init__(self, head: Json, wants_usage: bool) -> None:
+    def __init__(
+        self, head: Json, wants_usage: bool, *, wants_timings: bool = False, choices: int = MAX_CHOICES
+    ) -> None:
         self._head = {**head, "choices": [], "usage": None} if wants_usage else {**head, "choices": []}
         self._wants_usage = wants_usage
+        self._so_far = TimingsSoFar() if wants_timings else None
+        self._choices = choices
         self._tally = Tally()
         self._held: Json | None = None
 
+    def note(self, request: int, event: Event) -> None:
+        """Take what an event says of the times so far."""
+        if self._so_far is not None:
+            self._so_far.take(request, event)
+
     def chunk(self, choice: Json) -> bytes:
         """A chunk with this one choice, behind the one that waited, if any."""
-        return self._release() + sse.event({**self._head, "choices": [choice]})
+        chunk = {**self._head, "choices": [choice]}
+        if self._so_far is not None:
+            place = choice["index"]
+            assert isinstance(place, int)
+            chunk["timings"] = self._so_far.of(*divmod(place, self._choices))
+        return self._release() + sse.event(chunk)
 
     def hold(self, choice: Json) -> bytes:
         """Keep back a chunk that ends a choice; the bytes of the one that waited before it."""

@@ -44,7 +44,7 @@ def openai_routes(service: Service, in_flight: InFlight) -> APIRouter:
     ) -> Response:
         events = answers(service, requests)
         if body.stream:
-            return EventStream(in_flight, events, encoder, error_event)
+            return EventStream(in_flight, events, encoder, error_event, heartbeat=body.heartbeat)
         whole_reply = await whole(request, in_flight, events, fold)
         return Response(encode(whole_reply), media_type="application/json")
 

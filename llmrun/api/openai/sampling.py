@@ -82,9 +82,9 @@ class Sampling(Generation, OfBothRoutes, LlamaFormat):
     )
     stream_options: Annotated[StreamOptions | None, Field(description="only with `stream`")] = None
 
-    def options(self, max_tokens: int | None) -> Options:
-        """What is set here, in the daemon's words; the limit has a name of its own in each route."""
-        return options_of(self, max_tokens=max_tokens, stop=self.stop, ctx=self.ctx)
+    def options(self) -> Options:
+        """What is set here, in the daemon's words."""
+        return options_of(self, max_tokens=self.most_tokens, stop=self.stop, ctx=self.ctx)
 
     def output_format(self) -> OutputFormat | None:
         """What the answers must look like; None: free text."""
@@ -95,11 +95,6 @@ class Sampling(Generation, OfBothRoutes, LlamaFormat):
     def wants_usage(self) -> bool:
         """Whether a stream ends with a chunk of usage."""
         return bool(self.stream_options and self.stream_options.include_usage)
-
-    @property
-    def wants_progress(self) -> bool:
-        """Whether a stream says how far its prompt is."""
-        return bool(self.stream and self.return_progress)
 
     @model_validator(mode="after")
     def _one_way_to_say_the_format(self) -> Sampling:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import pytest
@@ -129,8 +130,11 @@ def test_request_output_format(fields: dict[str, Any], output: OutputFormat | No
 def test_request_progress_is_for_streams_that_show_it() -> None:
     assert not only(return_progress=True).progress
     assert only(stream=True, return_progress=True).progress
-    assert only(stream=True, timings_per_token=True).progress
+    timed = only(stream=True, timings_per_token=True)
+    assert timed.progress
+    assert timed.pace
     assert not only(stream=True).progress
+    assert not only(stream=True, return_progress=True).pace
 
 
 def test_requests_several_prompts_have_ids_of_their_own() -> None:
@@ -177,6 +181,11 @@ def test_infill_extra_of_another_shape_is_refused(extra: dict[str, Any]) -> None
 def test_body_wrong_or_unbuilt_field_is_named(fields: dict[str, Any], field: str, code: str) -> None:
     error = refused(**fields)
     assert (error.field, error.kind.code) == (field, code)
+
+
+@pytest.mark.parametrize(("sent", "seconds"), [(None, None), (1, 1), (0, math.inf), (-1, math.inf)])
+def test_body_says_how_long_a_stream_may_be_silent(sent: int | None, seconds: float | None) -> None:
+    assert LlamaCompletionBody.parse({"prompt": "", "sse_ping_interval": sent}).heartbeat == seconds
 
 
 def test_body_fields_without_effect_are_taken() -> None:

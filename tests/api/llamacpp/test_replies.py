@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import itertools
 from collections.abc import Sequence
 from typing import Any
 
@@ -9,7 +8,7 @@ import pytest
 
 from llmrun.api.llamacpp.bodies import LlamaCompletionBody
 from llmrun.api.llamacpp.replies import Asked, CompletionReply, CompletionStream
-from llmrun.types import Event, Finished, Progress, Rendered, Started, Stopped, Text, Usage
+from llmrun.types import Event, Finished, Pace, Progress, Rendered, Started, Stopped, Text, Usage
 from tests.api.scripted import TIMINGS, token
 
 PROMPT = (1, 2, 3)
@@ -17,9 +16,8 @@ PROMPT = (1, 2, 3)
 
 def asked(**fields: Any) -> Asked:
     body = LlamaCompletionBody.parse({"prompt": fields.pop("prompt", "Once"), **fields})
-    ticks = itertools.count()
     settings = [{"temperature": 0.5}] * len(body.prompt)
-    return Asked(body, "tiny:1m", settings, lambda: 8, lambda: next(ticks) / 10)
+    return Asked(body, "tiny:1m", settings, lambda: 8)
 
 
 def told(*texts: Text, reason: str = "stop", stop: str | None = None, n: int = 1) -> list[Event]:
@@ -155,10 +153,14 @@ def test_stream_progress_where_wanted() -> None:
 
 
 def test_stream_timings_in_each_part_where_wanted() -> None:
-    first, second, _ = streamed(asked(stream=True, timings_per_token=True), told(*HELLO))
+    first_text, second_text = HELLO
+    events = told(*HELLO)
+    events.insert(events.index(first_text), Pace(0, 1, 0.0))
+    events.insert(events.index(second_text), Pace(0, 3, 40.0))
+    first, second, _ = streamed(asked(stream=True, timings_per_token=True), events)
     assert (first["timings"]["prompt_n"], first["timings"]["prompt_ms"]) == (2, 20.0)
-    assert (second["timings"]["predicted_n"], second["timings"]["cache_n"]) == (3, 1)
-    assert second["timings"]["predicted_ms"] > first["timings"]["predicted_ms"]
+    assert (second["timings"]["cache_n"], second["timings"]["predicted_n"]) == (1, 3)
+    assert (second["timings"]["predicted_ms"], second["timings"]["predicted_per_second"]) == (40.0, 75.0)
 
 
 def test_stream_probabilities_come_with_their_text() -> None:

@@ -86,8 +86,11 @@ def refusal(body: type[Body], value: dict[str, Any]) -> LlmrunError:
         (chat(stop=["a", ""]), "stop.1", "should not be empty"),
         (chat(stop=5), "stop", "should be a list"),
         (chat(stop=["a"] * 65), "stop", "at most 64 items"),
-        (chat(max_tokens=0), "max_tokens", "greater than or equal to 1"),
+        (chat(max_completion_tokens=0), "max_completion_tokens", "greater than or equal to 1"),
+        (chat(max_tokens=-2), "max_tokens", "greater than or equal to -1"),
         (chat(max_completion_tokens="8"), "max_completion_tokens", "should be a whole number"),
+        (chat(n_predict=7, max_tokens=8), "max_tokens", "is 8 but n_predict is 7"),
+        (chat(typical_p=0.5, typ_p=0.6), "typ_p", "is 0.6 but typical_p is 0.5"),
         (chat(max_tokens=7, max_completion_tokens=8), "max_tokens", "is 7 but max_completion_tokens is 8"),
         (chat(logit_bias={"x": 1}), "logit_bias.x", "token id"),
         (chat(logit_bias={"-1": 1}), "logit_bias.-1", "token id"),
@@ -236,7 +239,7 @@ def test_completion_body_known_field_not_built_is_refused(fields: dict[str, Any]
         ({"best_of": 2, "n": 3}, "best_of", "is 2, but n is 3"),
         ({"best_of": 2, "stream": True}, "best_of", "only allowed without stream"),
         ({"suffix": "x", "prompt": ["a", [1]]}, "suffix", "only allowed with prompts that are text"),
-        ({"max_tokens": -1}, "max_tokens", "greater than or equal to 0"),
+        ({"max_tokens": -2}, "max_tokens", "greater than or equal to -1"),
     ],
 )
 def test_completion_body_wrong_value_names_the_field(fields: dict[str, Any], field: str, words: str) -> None:

@@ -10,11 +10,13 @@ from llmrun.api.openai.chat import ChatReply, ChatStream, to_request
 from llmrun.api.openai.reply import FINGERPRINT, Head
 from llmrun.api.timings import llama_timings
 from llmrun.types import (
+    AdapterScale,
     Event,
     Finished,
     GenerateRequest,
     Message,
     Options,
+    Pace,
     Started,
     Stopped,
     Text,
@@ -309,6 +311,31 @@ def test_to_request_of_llama_servers_web_page() -> None:
     assert request.options.samplers == ("top_k", "temperature")
     assert to_request(body(thinking_budget_tokens=-1), "req_1").thinking is None
     assert not to_request(body(return_progress=True), "req_1").progress
+
+
+def test_to_request_of_an_editors_plugin() -> None:
+    warming = body(n_predict=0, samplers=[], t_max_prompt_ms=500, t_max_predict_ms=1, response_fields=[""])
+    request = to_request(warming, "req_1")
+    assert (request.options.max_tokens, request.options.samplers) == (0, ())
+    assert request.line_seconds == 0.001
+    asked = body(max_tokens=-1, samplers="edkypmxt", dry_penalty_last_n=-1, lora=[{"id": 0, "scale": 0.5}])
+    request = to_request(asked, "req_1")
+    assert request.options.max_tokens == 2**31 - 1
+    assert request.options.samplers is not None
+    assert request.options.samplers[:2] == ("penalties", "dry")
+    assert request.adapters == (AdapterScale(id=0, scale=0.5),)
+
+
+def test_stream_timings_in_each_chunk_where_wanted() -> None:
+    events = answer("Hel", "lo")
+    for place, tokens in ((2, 1), (4, 3)):  # in front of each text
+        events.insert(place, Pace(0, tokens, tokens * 10.0))
+    chunks = streamed(events, timings_per_token=True)
+    counts = [chunk["timings"]["predicted_n"] for chunk in chunks[:-2]]
+    assert counts == [0, 1, 3]
+    assert (chunks[2]["timings"]["prompt_n"], chunks[2]["timings"]["cache_n"]) == (3, 2)
+    assert chunks[2]["timings"]["predicted_per_second"] == 100.0
+    assert not any("timings" in chunk for chunk in streamed(events)[:-2])
 
 
 def test_stream_progress_where_wanted() -> None:
