@@ -38,10 +38,29 @@ class Candidate(msgspec.Struct, frozen=True):
     logprob: float
 
 
+class Survivor(msgspec.Struct, frozen=True):
+    """A token and its probability, after a sampler."""
+
+    id: int
+    bytes: list[int]
+    prob: float
+
+
+class Sampler(msgspec.Struct, frozen=True):
+    """What a sampler made of the candidates: how many are left, the likeliest of them, and the probability of
+    the one that was chosen in the end."""
+
+    name: str
+    left: int
+    prob: float
+    top_probs: list[Survivor] = []
+
+
 class ChosenToken(Candidate, frozen=True):
-    """The one that was chosen, beside the likeliest in its place."""
+    """The one that was chosen, beside the likeliest in its place, before any sampler and after each."""
 
     top_logprobs: list[Candidate] = []
+    samplers: list[Sampler] = []
 
 
 class Step(msgspec.Struct, frozen=True):
@@ -81,6 +100,7 @@ def traced_body(model: str, tokens: Sequence[int], options: Options, candidates:
         "prompt": list(tokens),
         **chosen,
         "n_probs": candidates,
+        "sampler_probs": True,
         "stream": True,
         "return_progress": True,
     }

@@ -9,7 +9,7 @@ from llmrun.engine.choosing import Chooser, Chosen
 from llmrun.engine.logprobs import token_logprob
 from llmrun.engine.sequence import Sequence
 from llmrun.llama import Context
-from llmrun.types import FinishReason, Stopped, Text
+from llmrun.types import FinishReason, SamplerStage, Stopped, Text
 
 
 class Taken(NamedTuple):
@@ -28,13 +28,13 @@ def take(
     """Append tokens until the answer is complete or no more are to be had; at least one. `seconds`: how
     long the answer is being decoded."""
     text, count, row, reason = "", 0, 0, None
-    for token, row in chosen:
+    for token, row, stages in chosen:
         sequence.append(token)
         count += 1
         ended = context.model.vocab.is_eog(token)
         piece = _text(sequence, token, ended, context)
         if not ended:
-            _note_logprob(sequence, token, row, context)
+            _note_logprob(sequence, token, row, context, stages)
             ended = chooser.ended
         reason = sequence.finish_reason(ended, context.ctx)
         if reason is not None and sequence.text.stopped is None:
@@ -59,9 +59,11 @@ def _text(sequence: Sequence, token: int, ends: bool, context: Context) -> str:
     return sequence.text.push(piece, guide is not None and guide.quiet)
 
 
-def _note_logprob(sequence: Sequence, token: int, row: int, context: Context) -> None:
+def _note_logprob(
+    sequence: Sequence, token: int, row: int, context: Context, stages: tuple[SamplerStage, ...]
+) -> None:
     if (top := sequence.request.logprobs) is not None:
-        entry = token_logprob(context.logits(row), token, top, context.model.vocab.piece)
+        entry = token_logprob(context.logits(row), token, top, context.model.vocab.piece, stages)
         sequence.pending_logprobs.append(entry)
 
 

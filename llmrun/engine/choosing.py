@@ -20,18 +20,21 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 from typing import NamedTuple
 
 from llmrun.engine.guide import Guide
 from llmrun.engine.sequence import Sequence as Answer
-from llmrun.llama import Context, SamplerChain
+from llmrun.llama import Context, SamplerChain, TracedChain
+from llmrun.types import SamplerStage
 
 
 class Chosen(NamedTuple):
-    """A token of the answer, and the output row that it follows."""
+    """A token of the answer, the output row that it follows, and what its samplers did, if traced."""
 
     token: int
     row: int
+    stages: tuple[SamplerStage, ...] = ()
 
 
 class Chooser:
@@ -52,7 +55,7 @@ class Chooser:
         guesses: Iterable[int | None] = (*draft, None)
         for at, guess in enumerate(guesses, row):
             token = self._next(at)
-            yield Chosen(token, at)
+            yield Chosen(token, at, self._chain.stages)
             if token != guess:
                 break
         while not by_row and (forced := self._take_forced()) is not None:
@@ -124,13 +127,9 @@ class Choosers:
             chooser.close()
 
     def _make(self, answer: Answer) -> Chooser:
-        request = answer.request
-        chain = SamplerChain(
-            self._context.model.vocab,
-            request.params,
-            seed=(request.seed + answer.index) & 0xFFFFFFFF,
-            ctx=self._context.ctx,
-            history=request.prompt,
-        )
+        request, vocab, ctx = answer.request, self._context.model.vocab, self._context.ctx
+        seed = (request.seed + answer.index) & 0xFFFFFFFF
+        kind = partial(TracedChain, top=request.logprobs or 0) if request.stages else SamplerChain
+        chain = kind(vocab, request.params, seed=seed, ctx=ctx, history=request.prompt)
         chooser = self._of[answer] = Chooser(self._context, chain, answer.constraint)
         return chooser

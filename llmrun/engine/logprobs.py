@@ -7,11 +7,15 @@ from collections.abc import Callable
 import numpy as np
 import numpy.typing as npt
 
-from llmrun.types import TokenLogprob, TopLogprob
+from llmrun.types import SamplerStage, TokenLogprob, TopLogprob
 
 
 def token_logprob(
-    logits: npt.NDArray[np.float32], token: int, top: int, piece: Callable[[int], bytes]
+    logits: npt.NDArray[np.float32],
+    token: int,
+    top: int,
+    piece: Callable[[int], bytes],
+    stages: tuple[SamplerStage, ...] = (),
 ) -> TokenLogprob:
     """log softmax(logits) of `token` and of the `top` likeliest tokens, likeliest first."""
     highest = float(logits.max())
@@ -21,4 +25,4 @@ def token_logprob(
         ids = np.argpartition(logits, -top)[-top:]
         ids = ids[np.argsort(-logits[ids], kind="stable")]
         alternatives = [TopLogprob(int(i), piece(int(i)), float(logits[i]) - norm) for i in ids]
-    return TokenLogprob(token, piece(token), float(logits[token]) - norm, tuple(alternatives))
+    return TokenLogprob(token, piece(token), float(logits[token]) - norm, tuple(alternatives), stages)

@@ -29,6 +29,7 @@ class EngineRequest:
                 context reaches
     stop        non-empty strings that end an answer; they are not part of it
     logprobs    None: off; k: with the k likeliest alternatives
+    stages      with logprobs: also those after each sampler
     score_from  where logprobs are on: also those of the prompt's tokens from this place on, which are then
                 all computed, whatever is cached; None: off
     seed        32 bits; answer i samples with seed + i
@@ -58,6 +59,7 @@ class EngineRequest:
     max_tokens: int | None = None
     stop: tuple[str, ...] = field(default=())
     logprobs: int | None = None
+    stages: bool = False
     score_from: int | None = None
     constraints: tuple[Guide, ...] = ()
     shown: Mapping[int, bytes] = field(default_factory=dict)

@@ -14,6 +14,7 @@ from llmrun.llama.guide import guide_tokenizer
 from llmrun.llama.library import llama_version
 from llmrun.llama.model import Model
 from llmrun.llama.sampler import SamplerChain
+from llmrun.llama.traced_sampler import TracedChain
 from llmrun.llama.vocab import Vocab
 
 __all__ = [
@@ -26,6 +27,7 @@ __all__ = [
     "EmbeddingContext",
     "Model",
     "SamplerChain",
+    "TracedChain",
     "Vector",
     "Vocab",
     "devices",

@@ -12,25 +12,27 @@ import numpy.typing as npt
 from llmrun.llama.context import Context
 from llmrun.llama.library import lib
 from llmrun.llama.vocab import Vocab
-from llmrun.types import SamplerName, SamplingParams
+from llmrun.types import SamplerName, SamplerStage, SamplingParams
 
 # struct llama_token_data in llama.h
-_CANDIDATE = np.dtype([("id", np.int32), ("logit", np.float32), ("p", np.float32)])
+CANDIDATE = np.dtype([("id", np.int32), ("logit", np.float32), ("p", np.float32)])
 
 
 class SamplerChain:
     """The samplers that `params` ask for, in llama.cpp's order, with their state (penalties, RNG).
 
     `seed` is 32 bits. `history` are the tokens before the first sampled one: penalties count them,
-    as far back as `ctx` tokens.
+    as far back as `ctx` tokens. `stages`: nothing; `llmrun.llama.traced_sampler` has a chain that fills it.
     """
+
+    stages: tuple[SamplerStage, ...] = ()
 
     def __init__(
         self, vocab: Vocab, params: SamplingParams, *, seed: int, ctx: int, history: Iterable[int] = ()
     ) -> None:
         chain_params = lib.llama_sampler_chain_default_params()
         self._chain: ctypes.c_void_p | None = lib.llama_sampler_chain_init(chain_params)
-        self._candidates = np.empty(0, _CANDIDATE)
+        self._candidates = np.empty(0, CANDIDATE)
         for sampler in _samplers(vocab, params, seed, ctx):
             lib.llama_sampler_chain_add(self._chain, sampler)
         if _remembers(params):
@@ -48,7 +50,7 @@ class SamplerChain:
         computes 0 × ∞, and each sampler would look at the whole vocabulary.
         """
         if len(self._candidates) < len(tokens):  # kept: fresh memory of this size costs more than its use
-            self._candidates = np.empty(len(logits), _CANDIDATE)
+            self._candidates = np.empty(len(logits), CANDIDATE)
         candidates = self._candidates[: len(tokens)]
         candidates["id"] = tokens
         np.take(logits, tokens, out=candidates["logit"], mode="clip")
@@ -58,10 +60,14 @@ class SamplerChain:
             selected=-1,
             sorted=False,
         )
-        lib.llama_sampler_apply(self._chain, ctypes.byref(array))
+        self._apply(array)
         token = int(array.data[array.selected].id)  # samplers may move `data` on
         self.accept(token)
         return token
+
+    def _apply(self, array: ctypes.Structure) -> None:
+        """Have all samplers change the candidates in turn; the last selects one."""
+        lib.llama_sampler_apply(self._chain, ctypes.byref(array))
 
     def accept(self, token: int) -> None:
         """A token that was not sampled became part of the answer; penalties count it."""

@@ -96,6 +96,7 @@ class TextDesk:
             max_tokens=answer_limit(options.max_tokens, room, fitted.shift),
             stop=governing.stops,
             logprobs=request.logprobs,
+            stages=request.stages,
             score_from=score_from(request, fitted.ids, vocab),
             constraints=guides,
             shown=shown,

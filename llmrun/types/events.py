@@ -19,13 +19,25 @@ class TopLogprob(msgspec.Struct, frozen=True, array_like=True):
     logprob: float
 
 
+class SamplerStage(msgspec.Struct, frozen=True, array_like=True):
+    """What one sampler made of the candidates: `left` of them can still be chosen, `top` are the likeliest,
+    and `logprob` is that of the token that was chosen in the end."""
+
+    name: str
+    left: int
+    logprob: float
+    top: tuple[TopLogprob, ...] = ()
+
+
 class TokenLogprob(msgspec.Struct, frozen=True, array_like=True):
-    """A chosen token beside the likeliest ones, from the model's logits before any sampler."""
+    """A chosen token beside the likeliest ones, from the model's logits before any sampler. `stages`, where
+    they were wanted: what the grammar and each sampler made of these, in order; a forced token has none."""
 
     id: int
     raw: bytes
     logprob: float
     top: tuple[TopLogprob, ...] = ()
+    stages: tuple[SamplerStage, ...] = ()
 
 
 class PromptToken(msgspec.Struct, frozen=True, array_like=True):

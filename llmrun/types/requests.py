@@ -52,6 +52,7 @@ class GenerateRequest(msgspec.Struct, frozen=True, kw_only=True, tag="generate")
                      tokens in text parse)
     n                answers to the one prompt; answer i has index i, and seed + i where a seed is set
     logprobs         None: off; k: each token's log probability and the k likeliest alternatives
+    stages           with logprobs: also those after each sampler
     template_kwargs  extra variables for the chat template
     echo             put the prompt in front of the answer (raw prompts only); with logprobs, its tokens' too
     template         Jinja source of a chat template to use in place of the model's
@@ -85,6 +86,7 @@ class GenerateRequest(msgspec.Struct, frozen=True, kw_only=True, tag="generate")
     logit_bias: dict[int, float] = {}
     n: int = 1
     logprobs: int | None = None
+    stages: bool = False
     template_kwargs: dict[str, Any] = {}
     echo: bool = False
     template: str | None = None

@@ -129,6 +129,9 @@ def test_completion_grammar_and_schema_bind(daemon: Daemon) -> None:
 
 def test_completion_probabilities_are_the_same_streamed_and_not(daemon: Daemon) -> None:  # B11
     whole = complete(daemon, n_probs=3)["completion_probabilities"]
+    after = complete(daemon, n_probs=3, post_sampling_probs=True)["completion_probabilities"]
+    assert [record["id"] for record in after] == [record["id"] for record in whole]
+    assert all(record["prob"] == 1.0 for record in after)  # greedy leaves one
     parts = stream(daemon, n_probs=3)
     streamed = [record for part in parts[:-1] for record in part["completion_probabilities"]]
     assert [record["id"] for record in streamed] == [record["id"] for record in whole]

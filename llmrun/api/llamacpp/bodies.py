@@ -16,7 +16,7 @@ from llmrun.api.llama_format import LlamaFormat
 from llmrun.api.llamacpp.logit_bias import LogitBias
 from llmrun.api.llamacpp.prompts import Prompts
 from llmrun.api.options import LlamaSampling, options_of, within
-from llmrun.api.schema import Body, Ignored, Refused, one_value
+from llmrun.api.schema import Body, Ignored, Refused, one_value, wrong
 from llmrun.types import Options
 
 MAX_CHOICES = 128
@@ -61,6 +61,13 @@ class Completing(OfModel, LlamaFields, LlamaSampling, LlamaFormat):
         int | None, Field(ge=0, le=1000, description="log probabilities of so many alternatives; 0 is off")
     ] = None
     logprobs: Annotated[int | None, Field(ge=0, le=1000, description="the same as `n_probs`")] = None
+    post_sampling_probs: Annotated[
+        bool | None, Field(description="probabilities after the samplers, as `prob` and `top_probs`")
+    ] = None
+    sampler_probs: Annotated[
+        bool | None,
+        Field(description="`samplers` beside each token: candidates and probabilities after each sampler"),
+    ] = None
     return_tokens: Annotated[bool | None, Field(description="`tokens` holds the answer's ids")] = None
     response_fields: Annotated[
         list[str] | None,
@@ -69,9 +76,6 @@ class Completing(OfModel, LlamaFields, LlamaSampling, LlamaFormat):
     stream_options: Annotated[object, Ignored("a stream's last part always has the counts")] = None
     verbose: Annotated[bool | None, Ignored("`generation_settings` and `timings` are always there")] = None
     reasoning_format: Annotated[str | None, Ignored("the text comes as the model writes it")] = None
-    post_sampling_probs: Annotated[object, Refused("probabilities after the samplers", unless=(False,))] = (
-        None
-    )
     grammar_lazy: Annotated[object, Refused("a grammar that begins later", unless=(False,))] = None
     grammar_triggers: Annotated[object, Refused("a grammar that begins later", unless=([],))] = None
     preserved_tokens: Annotated[object, Refused("tokens that show in the text", unless=([],))] = None
@@ -83,6 +87,8 @@ class Completing(OfModel, LlamaFields, LlamaSampling, LlamaFormat):
     def _one_value_for_two_names(self) -> Completing:
         one_value(self, "n_cmpl", "n")
         one_value(self, "n_probs", "logprobs")
+        if self.sampler_probs and not self.alternatives:
+            raise wrong("is only allowed with n_probs", "sampler_probs")
         return self
 
     @property

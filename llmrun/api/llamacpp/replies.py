@@ -173,7 +173,7 @@ class CompletionReply:
         tokens = answer.tokens if self._asked.body.return_tokens else []
         rest: Json = {"content": "".join(answer.text), "tokens": tokens}
         if self._asked.body.alternatives:
-            rest["completion_probabilities"] = probabilities(answer.logprobs)
+            rest["completion_probabilities"] = probabilities(answer.logprobs, self._asked.body)
         return rest
 
 
@@ -207,7 +207,7 @@ class CompletionStream:
             return b""
         rest: Json = {"content": event.text, "tokens": list(event.tokens)}
         if self._asked.body.alternatives:
-            rest["completion_probabilities"] = probabilities(event.logprobs)
+            rest["completion_probabilities"] = probabilities(event.logprobs, self._asked.body)
         return sse.event(self._state.part(number, event.index, rest))
 
 

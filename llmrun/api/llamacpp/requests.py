@@ -43,6 +43,7 @@ def _request(
         logit_bias=logit_bias,
         n=body.answers,
         logprobs=body.alternatives or None,
+        stages=bool(body.alternatives and (body.post_sampling_probs or body.sampler_probs)),
         output_format=body.llama_format(),
         tokens=True,
         overflow=body.context_overflow or "error",

@@ -47,6 +47,6 @@ def generation_settings(body: Completing, request: GenerateRequest, lower: Optio
         "grammar": body.grammar or "",
         "json_schema": None if output is None or output.kind == "gbnf" else body.json_schema,
         "timings_per_token": bool(body.timings_per_token),
-        "post_sampling_probs": False,
+        "post_sampling_probs": bool(body.post_sampling_probs),
         "lora": [{"id": adapter.id, "scale": adapter.scale} for adapter in request.adapters or ()],
     }

@@ -38,13 +38,13 @@ def explain(
 ) -> None:
     """Show one request stage by stage: template, tokens, cache, prefill, each step's candidates, times, KV.
 
-    Probabilities are the model's own, before any sampler.
+    Each step's candidates have the model's own probabilities, and those after each sampler in turn.
 
     \b
     Examples:
       llmrun explain smollm2:135m "What is the capital of France?"
       llmrun explain smollm2:135m "Say hi" --temperature 0 --html request.html
-      llmrun explain smollm2:135m "Say hi" --json | jq '.steps[0].candidates'
+      llmrun explain smollm2:135m "Say hi" --json | jq '.steps[0].samplers'
     """
     import msgspec
 
@@ -52,6 +52,7 @@ def explain(
     from llmrun.cli.explaining.terminal import lines
     from llmrun.cli.explaining.trace import watch
     from llmrun.cli.reach import reach
+    from llmrun.cli.waiting import waiting_for
     from llmrun.store import Store
     from llmrun.store.anatomy import anatomy
     from llmrun.store.disk import write_atomic
@@ -63,7 +64,7 @@ def explain(
     options = Options(temperature=temperature, max_tokens=max_tokens).over(parse_options(option or ()))
     with reach(session, model, local=local) as there, there.client() as client:
         sizes = anatomy(Store(session.paths).peek(there.model).headers)
-        with out.waiting(f"waiting for {model}"):
+        with waiting_for(out, client, there.model):
             found = watch(client, there.model, turns, options, candidates, (sizes, session.settings.kv_type))
     if page:
         write_atomic(page, as_page(found).encode())

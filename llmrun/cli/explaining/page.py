@@ -6,8 +6,9 @@ from collections.abc import Iterator, Sequence
 from html import escape
 from typing import Any
 
+from llmrun.cli.explaining.explained import Decoded, Explained
+from llmrun.cli.explaining.stages import candidates, columns
 from llmrun.cli.explaining.terminal import quoted
-from llmrun.cli.explaining.trace import Decoded, Explained
 from llmrun.store.disk import human
 
 _STYLE = """
@@ -22,6 +23,8 @@ pre { white-space: pre-wrap; border: 1px solid var(--line); border-radius: 6px; 
 table { border-collapse: collapse; width: 100%; } th { text-align: left; }
 td, th { border-bottom: 1px solid var(--line); padding: .15rem .6rem .15rem 0; vertical-align: top; }
 td.n { text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap; }
+summary { list-style-position: outside; cursor: pointer; } .samplers small { opacity: .6; }
+.chosen { font-weight: 600; } .samplers th { padding-right: 1rem; white-space: nowrap; }
 svg { width: 100%; height: 120px; } rect { fill: var(--bar); }
 .p { display: inline-block; height: .6em; background: var(--bar); border-radius: 2px; }
 """
@@ -66,7 +69,8 @@ def _parts(found: Explained) -> Iterator[str]:
     yield "<h2>Time between tokens</h2>"
     gaps = [step for step in found.steps if step.gap_ms is not None]
     yield _chart([step.gap_ms or 0.0 for step in gaps], [f"{step.gap_ms:.1f} ms" for step in gaps])
-    yield "<h2>Steps</h2><p>Probabilities are the model's own, before any sampler.</p><table>"
+    yield "<h2>Steps</h2><p>Probabilities are the model's own, before any sampler."
+    yield "Open a step's candidates to see what each sampler made of them.</p><table>"
     yield "<tr><th>Step<th>Token<th>Id<th>Probability<th>ms<th>Likeliest</tr>"
     yield from (_step(place, step) for place, step in enumerate(found.steps))
     yield f"</table><h2>Answer</h2><pre>{escape(found.answer)}</pre>"
@@ -96,11 +100,33 @@ def _step(place: int, step: Decoded) -> str:
         f" {escape(quoted(choice.text))} {choice.probability:.1%}"
         for choice in step.candidates
     )
+    if step.samplers:
+        likeliest = f"<details><summary>{likeliest}</summary>{_samplers(step)}</details>"
     gap = "" if step.gap_ms is None else f"{step.gap_ms:.1f}"
     return (
         f'<tr><td class="n">{place}<td class="t">{escape(quoted(step.text))}<td class="n">{step.id}'
         f'<td class="n">{step.probability:.1%}<td class="n">{gap}<td class="t">{likeliest}</tr>'
     )
+
+
+def _samplers(step: Decoded) -> str:
+    """The candidates down, the samplers across."""
+    heads = "".join(
+        f"<th>{escape(name)}<small>{'' if left is None else f' {left} left'}</small>"
+        for name, left in columns(step)
+    )
+    rows = "".join(
+        f'<tr{" class=chosen" if row.chosen else ""}><td class="t">{escape(quoted(row.text))}'
+        + "".join(f'<td class="n">{_share(share)}' for share in row.cells)
+        for row in candidates(step)
+    )
+    return f'<table class="samplers"><tr><th>{heads}{rows}</table>'
+
+
+def _share(share: float | None) -> str:
+    if share is None:
+        return "…"
+    return f"{share:.1%}" if share else "–"
 
 
 def _chart(values: Sequence[float], labels: Sequence[str]) -> str:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 
-from llmrun.cli.explaining.trace import Choice, Decoded, Explained
-from llmrun.cli.output import Columns, table
+from llmrun.cli.explaining.explained import Choice, Decoded, Explained
+from llmrun.cli.explaining.stages import candidates, columns
+from llmrun.cli.output import Columns, Record, table
 from llmrun.store.disk import human
 
 _BARS = "▁▂▃▄▅▆▇█"
@@ -37,6 +39,10 @@ def lines(found: Explained) -> Iterator[str]:
     yield f"DECODE  {len(found.steps)} tokens in {found.decode_ms:.0f} ms, ended by {found.stopped_by}"
     yield from table([{"place": place, "step": step} for place, step in enumerate(found.steps)], _STEPS)
     yield ""
+    yield "SAMPLERS  candidates before and after each sampler (> chosen, - ruled out, . not listed)"
+    for place, step in enumerate(found.steps):
+        yield from _samplers(place, step)
+    yield ""
     yield f"TIME  first token after {found.ttft_ms:.0f} ms; between tokens {_spread(found)}"
     if gaps := [step.gap_ms for step in found.steps if step.gap_ms is not None]:
         yield f"{sparkline(gaps)}  up to {max(gaps):.0f} ms"
@@ -63,6 +69,27 @@ _STEPS: Columns = {
     "ITL MS": lambda row: _gap(row["step"]),
     "LIKELIEST": lambda row: _candidates(row["step"].candidates),
 }
+
+
+def _samplers(place: int, step: Decoded) -> Iterator[str]:
+    if not step.samplers:
+        yield f"step {place}: {quoted(step.text)} was forced"
+        return
+    stages = columns(step)
+    rows = [{"of": candidate} for candidate in candidates(step)]
+    heads: dict[str, Callable[[Record], str]] = {
+        f"step {place}": lambda row: f"{'>' if row['of'].chosen else ' '} {quoted(row['of'].text)}"
+    }
+    for at, (name, left) in enumerate(stages):
+        heads[name if left is None else f"{name} {left}"] = partial(_cell, at)
+    yield from table(rows, heads)
+
+
+def _cell(at: int, row: Record) -> str:
+    share = row["of"].cells[at]
+    if share is None:
+        return "."
+    return f"{share:.1%}" if share else "-"
 
 
 def _gap(step: Decoded) -> str:

@@ -1,6 +1,6 @@
 """One request, watched: what goes into the model, what it expects at each step, and what that takes.
 
-In: a daemon and a conversation. Out: an `Explained`, which is plain data.
+In: a daemon and a conversation. Out: an `Explained`.
 """
 
 from __future__ import annotations
@@ -9,92 +9,23 @@ import math
 import threading
 import time
 from collections.abc import Callable, Sequence
-from typing import Any
-
-import msgspec
 
 from llmrun.cli.bench.figures import spread
+from llmrun.cli.explaining.explained import (
+    KV,
+    Batch,
+    Choice,
+    Decoded,
+    Explained,
+    Prefilled,
+    PromptPiece,
+    Sampled,
+)
 from llmrun.client.client import Client
-from llmrun.client.tracing import Candidate, ChosenToken, Step
+from llmrun.client.tracing import ChosenToken, Sampler, Step
 from llmrun.client.wire import LoadedModel
 from llmrun.store.anatomy import Anatomy, layer_kv
 from llmrun.types import Message, Options
-
-
-class PromptPiece(msgspec.Struct, frozen=True):
-    """A token of the prompt; cached: its KV was there already."""
-
-    id: int
-    text: str
-    cached: bool
-
-
-class Prefilled(msgspec.Struct, frozen=True):
-    """Prompt tokens that were done `ms` after the first of them was begun."""
-
-    ms: float
-    processed: int
-
-
-class Choice(msgspec.Struct, frozen=True):
-    """A token and how likely the model took it to be, before any sampler."""
-
-    id: int
-    text: str
-    probability: float
-
-
-class Decoded(msgspec.Struct, frozen=True):
-    """A token of the answer, beside the likeliest ones, `ms` after the request was sent and `gap_ms` after
-    the token before; None for the first, and for one that came in the same part as the one before."""
-
-    id: int
-    text: str
-    probability: float
-    ms: float
-    gap_ms: float | None
-    candidates: tuple[Choice, ...]
-
-
-class KV(msgspec.Struct, frozen=True):
-    """Bytes of the KV cache. per_token: over all layers that keep one."""
-
-    type: str
-    layers: int
-    per_token: int
-    prompt: int
-    answer: int
-
-
-class Batch(msgspec.Struct, frozen=True):
-    """What shared the steps with the request, as it was when its first token came; `places` there are."""
-
-    places: int
-    running: int
-    waiting: int
-    cells_used: int
-    cells: int
-
-
-class Explained(msgspec.Struct, frozen=True):
-    """Times in milliseconds; settings are those of the samplers, in llama-server's names."""
-
-    model: str
-    rendered: str
-    prompt: tuple[PromptPiece, ...]
-    cached: int
-    prefill: tuple[Prefilled, ...]
-    steps: tuple[Decoded, ...]
-    answer: str
-    stopped_by: str
-    queue_ms: float
-    prefill_ms: float
-    ttft_ms: float
-    decode_ms: float
-    itl_ms: dict[str, float | None]
-    settings: dict[str, Any]
-    kv: KV
-    batch: Batch | None
 
 
 def watch(
@@ -178,12 +109,17 @@ def _decoded(token: ChosenToken, now: float, gap: float | None) -> Decoded:
         probability=math.exp(token.logprob),
         ms=now,
         gap_ms=gap,
-        candidates=tuple(_choice(candidate) for candidate in token.top_logprobs),
+        candidates=tuple(
+            Choice(candidate.id, shown(bytes(candidate.bytes)), math.exp(candidate.logprob))
+            for candidate in token.top_logprobs
+        ),
+        samplers=tuple(_sampled(sampler) for sampler in token.samplers),
     )
 
 
-def _choice(candidate: Candidate) -> Choice:
-    return Choice(candidate.id, shown(bytes(candidate.bytes)), math.exp(candidate.logprob))
+def _sampled(sampler: Sampler) -> Sampled:
+    left = tuple(Choice(token.id, shown(bytes(token.bytes)), token.prob) for token in sampler.top_probs)
+    return Sampled(sampler.name, sampler.left, sampler.prob, left)
 
 
 class _Occupancy:

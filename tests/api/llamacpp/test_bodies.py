@@ -164,7 +164,7 @@ def test_infill_extra_of_another_shape_is_refused(extra: dict[str, Any]) -> None
 @pytest.mark.parametrize(
     ("fields", "field", "code"),
     [
-        ({"post_sampling_probs": True}, "post_sampling_probs", "unsupported_field"),
+        ({"sampler_probs": True}, "sampler_probs", "invalid_request"),
         ({"image_data": [{"id": 1}]}, "image_data", "unsupported_field"),
         ({"grammar_lazy": True}, "grammar_lazy", "unsupported_field"),
         ({"n_predict": -2}, "n_predict", "invalid_request"),

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -8,7 +9,19 @@ import pytest
 
 from llmrun.api.llamacpp.bodies import LlamaCompletionBody
 from llmrun.api.llamacpp.replies import Asked, CompletionReply, CompletionStream
-from llmrun.types import Event, Finished, Pace, Progress, Rendered, Started, Stopped, Text, Usage
+from llmrun.types import (
+    Event,
+    Finished,
+    Pace,
+    Progress,
+    Rendered,
+    SamplerStage,
+    Started,
+    Stopped,
+    Text,
+    TopLogprob,
+    Usage,
+)
 from tests.api.scripted import TIMINGS, token
 
 PROMPT = (1, 2, 3)
@@ -161,6 +174,35 @@ def test_stream_timings_in_each_part_where_wanted() -> None:
     assert (first["timings"]["prompt_n"], first["timings"]["prompt_ms"]) == (2, 20.0)
     assert (second["timings"]["cache_n"], second["timings"]["predicted_n"]) == (1, 3)
     assert (second["timings"]["predicted_ms"], second["timings"]["predicted_per_second"]) == (40.0, 75.0)
+
+
+HALF = math.log(0.5)
+SAMPLED = msgspec.structs.replace(
+    token("a", -1.0, ("b", -2.0)),
+    stages=(
+        SamplerStage("top_k", 2, math.log(0.75), (TopLogprob(7, b"a", math.log(0.75)),)),
+        SamplerStage("draw", 2, HALF, (TopLogprob(7, b"a", HALF), TopLogprob(0, b"b", HALF))),
+    ),
+)
+
+
+def test_reply_probabilities_after_the_samplers_are_those_of_the_last() -> None:
+    sent = told(Text(0, "ac", (SAMPLED, token("c")), (7, 7)))
+    first, forced = whole(asked(n_probs=2, post_sampling_probs=True), sent)["completion_probabilities"]
+    a, b = ({"id": 7, "token": "a", "bytes": [97]}, {"id": 0, "token": "b", "bytes": [98]})
+    assert first == {**a, "prob": 0.5, "top_probs": [{**a, "prob": 0.5}, {**b, "prob": 0.5}]}
+    assert (forced["prob"], [top["token"] for top in forced["top_probs"]]) == (1.0, ["c"])
+
+
+def test_reply_sampler_probabilities_have_each_sampler_beside_the_models_own() -> None:
+    sent = told(Text(0, "a", (SAMPLED,), (7,)))
+    (record,) = whole(asked(n_probs=2, sampler_probs=True), sent)["completion_probabilities"]
+    assert record["logprob"] == -1.0
+    assert [(stage["name"], stage["left"], stage["prob"]) for stage in record["samplers"]] == [
+        ("top_k", 2, pytest.approx(0.75)),
+        ("draw", 2, 0.5),
+    ]
+    assert [top["prob"] for top in record["samplers"][0]["top_probs"]] == [pytest.approx(0.75)]
 
 
 def test_stream_probabilities_come_with_their_text() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -47,6 +48,23 @@ def test_explain_shows_every_step_and_its_likeliest_tokens(explained: dict[str, 
     assert explained["prefill"][-1]["processed"] == len(explained["prompt"])
 
 
+def test_explain_shows_the_candidates_after_each_sampler(stocked: Shell) -> None:
+    words = ("explain", MODEL, "hi", "--temperature", "0.8", "-o", "top_k=2", "--max-tokens", "4", "--local")
+    done = stocked.run(*words, "--json", "--candidates", "3")
+    for step in json.loads(done.out)["steps"]:
+        names = [sampler["name"] for sampler in step["samplers"]]
+        assert (names[0], names[-2:]) == ("top_k", ["temperature", "draw"])
+        for sampler in step["samplers"]:
+            assert sampler["left"] == 2
+            assert sum(choice["probability"] for choice in sampler["candidates"]) == pytest.approx(
+                1, abs=1e-5
+            )
+            assert step["id"] in [choice["id"] for choice in sampler["candidates"]]
+    shown = stocked.run(*words).out
+    assert re.search(r"^step 0 +model +top_k 2 +.*temperature 2 +draw 2$", shown, re.MULTILINE)
+    assert re.search(r'^> ".*" +[\d.]+%', shown, re.MULTILINE)
+
+
 def test_explain_counts_kv_bytes_by_the_formula(explained: dict[str, Any]) -> None:
     kv = explained["kv"]
     # The tiny model: 2 layers, one KV head of 32, keys and values, two bytes each.
@@ -60,10 +78,8 @@ def test_explain_shows_all_stages_on_the_terminal(stocked: Shell) -> None:
     done = stocked.run(*WORDS)
     assert done.code == 0, done.err
     heads = [line.split("  ")[0] for line in done.out.splitlines()]
-    stages = [
-        head for head in heads if head in ("TEMPLATE", "TOKENS", "PREFILL", "DECODE", "TIME", "KV CACHE")
-    ]
-    assert stages == ["TEMPLATE", "TOKENS", "PREFILL", "DECODE", "TIME", "KV CACHE"]
+    stages = ["TEMPLATE", "TOKENS", "PREFILL", "DECODE", "SAMPLERS", "TIME", "KV CACHE"]
+    assert [head for head in heads if head in stages] == stages
 
 
 class _Outward(HTMLParser):
@@ -95,3 +111,4 @@ def test_explain_page_is_one_file_that_asks_for_nothing(stocked: Shell, tmp_path
     assert parser.outward == []
     assert "url(" not in text
     assert any("hi there <|im_end|> & <b>" in part for part in parser.texts)
+    assert "greedy" in parser.texts
