@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from llmrun.cli.output import Output
 from llmrun.cli.reach import reach
 from llmrun.cli.session import Session
+from llmrun.cli.waiting import waiting_for
 from llmrun.client.answer import Answer
 from llmrun.client.client import Client
 from llmrun.types import Message, Options, OutputFormat, Progress, Reasoning, Text
@@ -80,7 +81,7 @@ def answer_once(
     """`llmrun run` once its arguments are read. `thoughts`: show them; None: where a person reads."""
     out = session.out
     with reach(session, model, local=local) as there, there.client() as client:
-        with out.waiting(f"waiting for {model}"):
+        with waiting_for(out, client, there.model):
             answer = ask(client, there.model, prompt, options, output, think)
         with answer:
             if out.mode == "json":

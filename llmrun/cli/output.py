@@ -164,13 +164,19 @@ class Output:
     def waiting(self, text: str) -> Iterator[Callable[[str], None]]:
         """A spinner while something takes its time; nothing unless a person watches stderr. Yields what
         changes its text."""
-        if self.mode == "quiet" or not self.notes_on_terminal:
+        if not self.spins:
             yield lambda _text: None
             return
-        from rich.text import Text  # not markup: a model's name may hold brackets
+        from llmrun.cli.waiting import Elapsed
 
-        with self.note_console().status(Text(text)) as status:
-            yield lambda text: status.update(Text(text))
+        shown = Elapsed(text)
+        with self.note_console().status(shown):
+            yield lambda text: setattr(shown, "text", text)
+
+    @property
+    def spins(self) -> bool:
+        """Whether a person watches stderr and wants to."""
+        return self.mode != "quiet" and self.notes_on_terminal
 
     def note_console(self) -> Console:
         """stderr for rich, which draws bars and spinners there. Only for a terminal."""

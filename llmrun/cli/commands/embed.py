@@ -44,6 +44,7 @@ def embed(
       llmrun embed all-minilm:l6-v2 < sentences.txt > vectors.jsonl
     """
     from llmrun.cli.reach import reach
+    from llmrun.cli.waiting import waiting_for
 
     session = session_of(context)
     texts = _texts(text or [STDIN], StandardInput(sys.stdin, session.out.note))
@@ -53,7 +54,7 @@ def embed(
     with reach(session, model, local=local) as there, there.client() as client:
         index, batch = 0, [first, *islice(texts, AT_ONCE - 1)]
         while batch:
-            with session.out.waiting(f"waiting for {model}"):
+            with waiting_for(session.out, client, there.model):
                 reply = client.embed(there.model, batch, dimensions=dimensions, truncate=truncate)
             for number, vector in enumerate(reply.vectors()):
                 _show(session.out, index + number, vector)

@@ -64,8 +64,11 @@ def end_daemon(where: Connector, out: Output) -> None:
     with client:
         client.shutdown()
     deadline = time.monotonic() + PATIENCE
-    while where.is_running():
-        if time.monotonic() > deadline:
-            raise LlmrunError(DAEMON_UNREACHABLE, f"the daemon still runs after {PATIENCE:.0f} s", hint="")
-        time.sleep(POLL)
+    with out.waiting("the daemon is ending"):
+        while where.is_running():
+            if time.monotonic() > deadline:
+                raise LlmrunError(
+                    DAEMON_UNREACHABLE, f"the daemon still runs after {PATIENCE:.0f} s", hint=""
+                )
+            time.sleep(POLL)
     out.note("the daemon has ended")

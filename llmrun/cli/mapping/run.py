@@ -15,6 +15,7 @@ from llmrun.cli.mapping.results import Done, Result, ResultsFile
 from llmrun.cli.prompt_template import PromptTemplate
 from llmrun.cli.reach import reach
 from llmrun.cli.session import Session
+from llmrun.cli.waiting import waiting_for
 from llmrun.store.plan import ANSWERING
 from llmrun.types import Options, OutputFormat
 
@@ -45,7 +46,7 @@ def map_lines(session: Session, model: str, wanted: Wanted, descriptor: int, *, 
             out.note(f"{file.count} lines have results in {wanted.resume}; going on behind them")
         there = stack.enter_context(reach(session, model, local=local))
         client = stack.enter_context(there.client())
-        with out.waiting(f"waiting for {model}"):
+        with waiting_for(out, client, there.model):
             loaded = client.load(there.model, wanted.options)
         places = loaded.info.parallel if loaded and loaded.info else session.settings.parallel or ANSWERING
         workers = wanted.concurrency or _PER_PLACE * places

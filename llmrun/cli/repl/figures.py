@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from llmrun.cli.answering import figures
 from llmrun.cli.repl.chatting import Chat
+from llmrun.cli.waiting import waiting_for
 
 WIDTH = 40
 
@@ -16,7 +17,7 @@ def context(chat: Chat, _argument: str) -> None:
         chat.out.note("nothing has been said yet")
         return
     model = chat.obtain(talk.model)
-    with chat.connect() as client, chat.out.waiting(f"waiting for {talk.model}"):
+    with chat.connect() as client, waiting_for(chat.out, client, model):
         used = client.count_tokens(model, messages)
         windows = {each.name: each.info.ctx for each in client.loaded() if each.info}
     window = windows.get(model)

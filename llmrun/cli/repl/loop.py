@@ -19,6 +19,7 @@ from llmrun.cli.repl.readers import PipeReader, Reader, TerminalReader, unechoed
 from llmrun.cli.repl.screen import show_answer
 from llmrun.cli.repl.sessions import Sessions
 from llmrun.cli.session import Session
+from llmrun.cli.waiting import waiting_for
 from llmrun.client.answer import Answer
 from llmrun.config import DEFAULT_MODEL
 from llmrun.errors import NOT_FOUND, LlmrunError
@@ -202,7 +203,7 @@ class Loop:
         chat, talk = self._chat, self._chat.conversation
         model = chat.obtain(talk.model)
         with chat.connect() as client:
-            with self._out.waiting(f"waiting for {talk.model}"):
+            with waiting_for(self._out, client, model):
                 answer = client.chat(model, talk.asking(question), talk.options, think=talk.think)
             with answer:
                 try:
