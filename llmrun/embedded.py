@@ -8,7 +8,7 @@ from __future__ import annotations
 import threading
 import time
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from queue import SimpleQueue
 from typing import Any, Literal, overload
@@ -17,6 +17,7 @@ from llmrun.asking import Conversation, as_messages, as_options, as_texts
 from llmrun.config import Paths, Settings, load_settings
 from llmrun.daemon.prepare import content_version, prepare
 from llmrun.errors import SHUTTING_DOWN, UNKNOWN_MODEL, LlmrunError
+from llmrun.reply import Events, Reply, ReplyStream
 from llmrun.runner.answers import Answers
 from llmrun.runner.desk import Desk
 from llmrun.runner.loading import load as load_model
@@ -29,7 +30,6 @@ from llmrun.types import (
     Failed,
     Finished,
     GenerateRequest,
-    Text,
     Thinking,
 )
 
@@ -82,25 +82,25 @@ class EmbeddedModel:
         stream: Literal[False] = ...,
         think: bool | None = ...,
         **options: Any,
-    ) -> str: ...
+    ) -> Reply: ...
     @overload
     def chat(
         self, messages: Conversation, *, stream: Literal[True], think: bool | None = ..., **options: Any
-    ) -> Iterator[str]: ...
+    ) -> ReplyStream: ...
     def chat(
         self, messages: Conversation, *, stream: bool = False, think: bool | None = None, **options: Any
-    ) -> str | Iterator[str]:
+    ) -> Reply | ReplyStream:
         """The next turn of a conversation, whole or piece by piece. `options` as in `llmrun.types`; `think`:
-        reasoning, which is no part of the text, on or off, or as the model has it."""
+        reasoning, which the reply has beside its text, on or off, or as the model has it."""
         thinking = None if think is None else Thinking(enabled=think, field="think")
         asked = {"messages": as_messages(messages), "options": as_options(options)}
         return self._answer(stream, **asked, thinking=thinking)
 
     @overload
-    def complete(self, prompt: str, *, stream: Literal[False] = ..., **options: Any) -> str: ...
+    def complete(self, prompt: str, *, stream: Literal[False] = ..., **options: Any) -> Reply: ...
     @overload
-    def complete(self, prompt: str, *, stream: Literal[True], **options: Any) -> Iterator[str]: ...
-    def complete(self, prompt: str, *, stream: bool = False, **options: Any) -> str | Iterator[str]:
+    def complete(self, prompt: str, *, stream: Literal[True], **options: Any) -> ReplyStream: ...
+    def complete(self, prompt: str, *, stream: bool = False, **options: Any) -> Reply | ReplyStream:
         """The continuation of a raw prompt, whole or piece by piece."""
         return self._answer(stream, prompt=prompt, options=as_options(options))
 
@@ -132,12 +132,12 @@ class EmbeddedModel:
     def _request(self, **asked: Any) -> GenerateRequest:
         return GenerateRequest(id=uuid.uuid4().hex, model=self._stored.name, **asked)
 
-    def _answer(self, stream: bool, **asked: Any) -> str | Iterator[str]:
+    def _answer(self, stream: bool, **asked: Any) -> Reply | ReplyStream:
         request, _ = prepare(self._request(**asked), self._stored, self._version, self._settings)
-        pieces = (event.text for event in self._events(request) if isinstance(event, Text))
-        return pieces if stream else "".join(pieces)
+        reply = ReplyStream(self._events(request))
+        return reply if stream else reply.whole()
 
-    def _events(self, request: AnyRequest) -> Iterator[Event]:
+    def _events(self, request: AnyRequest) -> Events:
         if not self._threads:
             raise LlmrunError(SHUTTING_DOWN, f"{self._stored.name} is closed", hint="load it again")
         reply: SimpleQueue[Event] = SimpleQueue()
@@ -150,9 +150,9 @@ class EmbeddedModel:
                 for _, event in self._answers.read([(request.id, reply.get())]):
                     if isinstance(event, Failed):
                         raise LlmrunError.from_info(event.error)
+                    yield event
                     if isinstance(event, Finished):
                         return
-                    yield event
         finally:
             del self._replies[request.id]
             self._answers.forget(request.id)

@@ -11,7 +11,7 @@ import msgspec
 from llmrun.client.sse import event_data
 from llmrun.client.wire import Chunk, Part
 from llmrun.errors import DAEMON_UNREACHABLE, INTERNAL, LlmrunError
-from llmrun.types import Reasoning, Text, Timings, Usage
+from llmrun.types import FinishReason, Reasoning, Text, Timings, Usage
 
 END = "[DONE]"
 _decoder = msgspec.json.Decoder(Chunk)
@@ -28,7 +28,7 @@ class Answer:
         self._response = response
         self._pieces: list[str] = []
         self._thoughts: list[str] = []
-        self.finish_reason: str | None = None
+        self.finish_reason: FinishReason | None = None
         self.usage: Usage | None = None
         self.timings: Timings | None = None
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any, Literal, overload
 
 from llmrun.asking import Conversation, as_messages, as_options, as_texts
@@ -11,6 +11,8 @@ from llmrun.client.answer import Answer
 from llmrun.client.client import Client as HttpClient
 from llmrun.client.connection import Connector
 from llmrun.config import Paths, load_settings
+from llmrun.reply import Events, Reply, ReplyStream
+from llmrun.types import Finished, Stopped
 
 _log = logging.getLogger(__name__)
 
@@ -33,7 +35,7 @@ class Client:
         stream: Literal[False] = ...,
         think: bool | None = ...,
         **options: Any,
-    ) -> str: ...
+    ) -> Reply: ...
     @overload
     def chat(
         self,
@@ -43,7 +45,7 @@ class Client:
         stream: Literal[True],
         think: bool | None = ...,
         **options: Any,
-    ) -> Iterator[str]: ...
+    ) -> ReplyStream: ...
     def chat(
         self,
         model: str,
@@ -52,20 +54,18 @@ class Client:
         stream: bool = False,
         think: bool | None = None,
         **options: Any,
-    ) -> str | Iterator[str]:
+    ) -> Reply | ReplyStream:
         """The next turn of a conversation, whole or piece by piece. `options` as in `llmrun.types`; `think`:
-        reasoning, which is no part of the text, on or off, or as the model has it."""
+        reasoning, which the reply has beside its text, on or off, or as the model has it."""
         return _said(self._http.chat(model, as_messages(messages), as_options(options), None, think), stream)
 
     @overload
-    def complete(self, model: str, prompt: str, *, stream: Literal[False] = ..., **options: Any) -> str: ...
+    def complete(self, model: str, prompt: str, *, stream: Literal[False] = ..., **options: Any) -> Reply: ...
     @overload
-    def complete(
-        self, model: str, prompt: str, *, stream: Literal[True], **options: Any
-    ) -> Iterator[str]: ...
+    def complete(self, model: str, prompt: str, *, stream: Literal[True], **options: Any) -> ReplyStream: ...
     def complete(
         self, model: str, prompt: str, *, stream: bool = False, **options: Any
-    ) -> str | Iterator[str]:
+    ) -> Reply | ReplyStream:
         """The continuation of a raw prompt, whole or piece by piece."""
         return _said(self._http.complete(model, prompt, as_options(options)), stream)
 
@@ -87,11 +87,15 @@ class Client:
         self.close()
 
 
-def _said(answer: Answer, stream: bool) -> str | Iterator[str]:
-    pieces = _pieces(answer)
-    return pieces if stream else "".join(pieces)
+def _said(answer: Answer, stream: bool) -> Reply | ReplyStream:
+    reply = ReplyStream(_events(answer))
+    return reply if stream else reply.whole()
 
 
-def _pieces(answer: Answer) -> Iterator[str]:
+def _events(answer: Answer) -> Events:
     with answer:
-        yield from answer
+        yield from answer.parts()
+    if answer.finish_reason is not None:
+        yield Stopped(0, answer.finish_reason)
+    if answer.usage and answer.timings:
+        yield Finished(answer.usage, answer.timings)

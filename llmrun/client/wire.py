@@ -11,7 +11,18 @@ from typing import Any
 import msgspec
 
 from llmrun.errors import INTERNAL, KINDS, LlmrunError
-from llmrun.types import Message, Options, OutputFormat, Progress, Reasoning, Stats, Text, Timings, Usage
+from llmrun.types import (
+    FinishReason,
+    Message,
+    Options,
+    OutputFormat,
+    Progress,
+    Reasoning,
+    Stats,
+    Text,
+    Timings,
+    Usage,
+)
 
 Part = Text | Reasoning | Progress
 """What an answer is made of while it comes."""
@@ -27,7 +38,7 @@ class Delta(msgspec.Struct, frozen=True):
 class Choice(msgspec.Struct, frozen=True):
     delta: Delta = Delta()
     text: str | None = None
-    finish_reason: str | None = None
+    finish_reason: FinishReason | None = None
 
     def parts(self) -> Iterator[Part]:
         """What this chunk adds, chat or completion."""
@@ -118,7 +129,7 @@ class WholeMessage(msgspec.Struct, frozen=True):
 
 class WholeChoice(msgspec.Struct, frozen=True):
     message: WholeMessage
-    finish_reason: str | None = None
+    finish_reason: FinishReason | None = None
 
 
 class Completion(msgspec.Struct, frozen=True):
@@ -134,7 +145,7 @@ class Completion(msgspec.Struct, frozen=True):
         return "".join(choice.message.content or "" for choice in self.choices)
 
     @property
-    def finish_reason(self) -> str | None:
+    def finish_reason(self) -> FinishReason | None:
         return next((choice.finish_reason for choice in self.choices), None)
 
 
