@@ -15,9 +15,10 @@ from llmrun.config import Paths
 from llmrun.store.housekeeping import disk_size
 
 _IN_MODELS = ("files", "partial", "blobs", "manifests", "locks")
-_IN_STATE = ("daemon.lock", "daemon.json", "start.lock", "chat_history")
+_IN_STATE = ("daemon.lock", "daemon.json", "start.lock", "chat_history", "chats", "key-usage.json")
+_IN_CACHE = ("kv", "steps")
 _IN_LOGS = "daemon.log*"
-_IN_CONFIG = "config.toml"
+_IN_CONFIG = ("config.toml", "keys.json")
 # Where `llmrun --install-completion` puts its scripts (Typer's places).
 _COMPLETIONS = (".bash_completions/llmrun.sh", ".zfunc/_llmrun", ".config/fish/completions/llmrun.fish")
 
@@ -32,7 +33,12 @@ class Trace:
 
 def traces(paths: Paths, home: Path) -> list[Trace]:
     """Everything there is of llmrun's; `home` is the person's home folder."""
-    return [Trace(path, disk_size(path)) for path in _known(paths, home)]
+    return [trace(path) for path in _known(paths, home)]
+
+
+def trace(path: Path) -> Trace:
+    """A file or folder that is there."""
+    return Trace(path, disk_size(path))
 
 
 def remove(paths: Paths, found: list[Trace]) -> None:
@@ -60,8 +66,10 @@ def _known(paths: Paths, home: Path) -> Iterator[Path]:
         yield from _there(paths.state / name)
     if paths.logs.is_dir():
         yield from sorted(paths.logs.glob(_IN_LOGS))
-    yield from _there(paths.config / _IN_CONFIG)
-    yield from _there(paths.kv)
+    for name in _IN_CONFIG:
+        yield from _there(paths.config / name)
+    for name in _IN_CACHE:
+        yield from _there(paths.cache / name)
     for name in _COMPLETIONS:
         yield from _there(home / name)
 

@@ -22,6 +22,10 @@ def used(paths: Paths, store: Store, tmp_path: Path) -> Path:
         paths.state / "chat_history",
         paths.logs / "daemon.log",
         paths.logs / "daemon.log.1",
+        paths.state / "chats" / "1.json",
+        paths.state / "key-usage.json",
+        paths.cache / "steps" / "1.json",
+        paths.config / "keys.json",
         paths.config / "config.toml",
     ):
         path.parent.mkdir(parents=True, exist_ok=True)

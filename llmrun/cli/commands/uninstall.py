@@ -10,6 +10,7 @@ import typer
 
 from llmrun.cli.args import AsJson, new_app
 from llmrun.cli.session import session_of
+from llmrun.config import Paths
 from llmrun.errors import CONFLICT, USAGE, LlmrunError
 from llmrun.store.disk import human
 
@@ -23,19 +24,21 @@ def uninstall(
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """List all that llmrun made here: models, logs, settings, history. With --purge, remove it.
+    """List all that llmrun made here: models, logs, settings, history, service. With --purge, remove it.
 
     \b
     Examples:
       llmrun uninstall
       llmrun uninstall --purge --yes
     """
-    from llmrun.daemon.lock import find_daemon
+    from llmrun.cli.service.manager import discard, installed
     from llmrun.store.disk import writing
-    from llmrun.store.uninstall import remove, traces
+    from llmrun.store.uninstall import remove, trace, traces
 
     session = session_of(context)
-    found = traces(session.paths, Path.home())
+    found, service = traces(session.paths, Path.home()), installed()
+    if service:
+        found.append(trace(service.path))
     if as_json:
         session.out.mode = "json"
     session.out.records(
@@ -47,12 +50,22 @@ def uninstall(
     if not purge:
         session.out.note(f"{total}; remove it: llmrun uninstall --purge; {package}")
         return
-    if daemon := find_daemon(session.paths):
-        raise LlmrunError(CONFLICT, f"the daemon runs (pid {daemon.pid})", hint="llmrun stop --daemon first")
+    if not service:  # else its daemon ends with it
+        _check_that_no_daemon_runs(session.paths)
     if found and not yes:
         if not sys.stdin or not sys.stdin.isatty():
             raise LlmrunError(USAGE, "nobody is there to be asked", hint="say it: --purge --yes")
         typer.confirm(f"Remove all of it ({total})?", abort=True, err=True)
+    if service and (why := discard(service)):
+        session.out.warn(f"{service.name} did not end the service ({why})")
+    _check_that_no_daemon_runs(session.paths)
     with writing(session.paths.models):
         remove(session.paths, found)
     session.out.note(f"{total} freed; {package}")
+
+
+def _check_that_no_daemon_runs(paths: Paths) -> None:
+    from llmrun.daemon.lock import find_daemon
+
+    if daemon := find_daemon(paths):
+        raise LlmrunError(CONFLICT, f"the daemon runs (pid {daemon.pid})", hint="llmrun stop --daemon first")

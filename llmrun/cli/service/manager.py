@@ -110,6 +110,23 @@ def this_manager() -> Manager:
     )
 
 
+def installed() -> Manager | None:
+    """The one of this system, where it has a unit of llmrun's."""
+    try:
+        manager = this_manager()
+    except LlmrunError:
+        return None
+    return None if manager.read() is None else manager
+
+
+def discard(manager: Manager) -> str | None:
+    """End the service and remove its unit; why the manager did not end it, if so."""
+    why = run(manager.stop)
+    manager.remove()
+    run(manager.forget)
+    return why
+
+
 def run(commands: Sequence[Command]) -> str | None:
     """Run the commands up to the first that fails; why it did, None where all went well."""
     for command in commands:

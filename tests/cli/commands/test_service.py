@@ -124,6 +124,16 @@ def test_uninstall_ends_and_removes_it_and_once_more_is_harmless(systemd: System
     assert (done.code, done.err) == (0, "no service is installed\n")
 
 
+def test_uninstall_of_all_lists_the_service_and_takes_it_too(systemd: Systemd, home: Path) -> None:
+    systemd.run("install")
+    systemd.shell.env["HOME"] = str(home.parent)
+    assert str(systemd.unit) in systemd.shell.run("uninstall").out
+    systemd.told()
+    done = systemd.shell.run("uninstall", "--purge", "--yes")
+    assert (done.code, systemd.unit.exists(), home.exists()) == (0, False, False)
+    assert systemd.told() == ["disable --now llmrun.service", "daemon-reload"]
+
+
 def test_status_follows_what_was_done(systemd: Systemd) -> None:
     before = json.loads(systemd.run("status", "--json").out)
     assert (before["installed"], before["running"], before["enabled"]) == (False, False, False)
