@@ -37,11 +37,7 @@ GENERATED = re.compile(r"(<!-- generated: ([\w-]+) -->\n)(.*?)(<!-- end -->)", r
 FENCE = re.compile(r"^```\w*\n(.*?)^```", re.DOTALL | re.MULTILINE)
 CODE_SPAN = re.compile(r"`([^`\n]+)`")
 COMMAND = re.compile(r"(?<![\w/:.-])(?:\.venv/bin/)?llmrun +(--\w[\w-]*|[a-z]+)((?:[^\n|`#<>;)]|<[A-Z])*)")
-# What the command line will have, so that the README can say what is still missing.
-PLANNED = (
-    *("map", "embed", "fit", "create", "verify", "prune", "import", "quantize", "keys", "bench", "explain"),
-    *("template parse", "service"),
-)
+SHOWN = ("run", "chat", "map", "pull", "serve")  # the commands whose options the README has
 LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
 HEADING = re.compile(r"^#+ +(.+?) *$", re.MULTILINE)
 
@@ -98,15 +94,29 @@ def cli_part() -> str:
 def section(name: str, command: Any) -> str:
     about, _, examples = str(command.help).partition("\b\n")
     shown = inspect.cleandoc("\n".join(examples.strip("\n").split("\n")[1:]))
-    context = typer.Context(command, info_name=name)
-    records = (
-        parameter.get_help_record(context)
-        for parameter in command.params
-        if parameter.name not in {*EVERYWHERE, "help"}
-    )
-    rows = [[f"`{spelt(record[0])}`", record[1].replace("  [", " [")] for record in records if record]
+    rows = [[f"`{spelt(words)}`", about] for words, about in records(name, command)]
     options = f"\n{table(['argument or option', 'what it is'], rows)}" if rows else ""
     return f"## `{name}`\n\n{inspect.cleandoc(about).strip()}\n\n```sh\n{shown}\n```\n{options}"
+
+
+def options_part() -> str:
+    """The options of the commands that one types most, each once, with the commands that take it."""
+    takers: dict[tuple[str, str], list[str]] = {}
+    for name, command in subcommands(root_command()).items():
+        if name in SHOWN:
+            for words, about in records(name, command):
+                if words.startswith("-"):
+                    takers.setdefault((spelt(words), about), []).append(f"`{name}`")
+    rows = [[f"`{option}`", about, " ".join(of)] for (option, about), of in takers.items()]
+    return table(["option", "what it is", "of"], rows)
+
+
+def records(name: str, command: Any) -> Iterator[tuple[str, str]]:
+    """What a command's own help says of each argument and option that is not every command's."""
+    context = typer.Context(command, info_name=name)
+    for parameter in command.params:
+        if parameter.name not in {*EVERYWHERE, "help"} and (record := parameter.get_help_record(context)):
+            yield record[0], record[1].replace("  [", " [")
 
 
 def spelt(words: str) -> str:
@@ -114,16 +124,6 @@ def spelt(words: str) -> str:
     bare = re.sub(r" <[^>]*>$", "", words)
     kind = re.search(r" <(\w+)[^>]*>$", words)
     return f"{bare} {kind[1].upper()}" if kind and bare.startswith("-") else bare
-
-
-def absent_part() -> str:
-    """The planned commands that are not there, as a sentence; nothing where all are."""
-    there = dict(subcommands(root_command()))
-    there |= {
-        f"{name} {sub}": leaf for name in tuple(there) for sub, leaf in subcommands(there[name]).items()
-    }
-    missing = ", ".join(f"`{name}`" for name in PLANNED if name not in there)
-    return f"Not built yet, and therefore absent: {missing}.\n" if missing else ""
 
 
 def default_of(name: str) -> str:
@@ -201,7 +201,7 @@ def slash_part() -> str:
 PARTS: dict[str, Callable[[], str]] = {
     "commands": commands_part,
     "cli": cli_part,
-    "absent": absent_part,
+    "options": options_part,
     "settings": settings_part,
     "errors": errors_part,
     "models": models_part,
