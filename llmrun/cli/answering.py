@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
 from llmrun.cli.output import Output
 from llmrun.cli.reach import reach
@@ -11,6 +12,7 @@ from llmrun.cli.session import Session
 from llmrun.cli.waiting import waiting_for
 from llmrun.client.answer import Answer
 from llmrun.client.client import Client
+from llmrun.errors import LlmrunError
 from llmrun.types import Message, Options, OutputFormat, Progress, Reasoning, Text
 
 Prompt = str | Sequence[Message]
@@ -80,7 +82,7 @@ def answer_once(
 ) -> None:
     """`llmrun run` once its arguments are read. `thoughts`: show them; None: where a person reads."""
     out = session.out
-    with reach(session, model, local=local) as there, there.client() as client:
+    with reach(session, model, local=local) as there, there.client() as client, _naming_the_schema():
         with waiting_for(out, client, there.model):
             answer = ask(client, there.model, prompt, options, output, think)
         with answer:
@@ -95,6 +97,18 @@ def answer_once(
         if verbose:
             for line in figures(answer):
                 out.note(line)
+
+
+@contextmanager
+def _naming_the_schema() -> Iterator[None]:
+    """An error of a schema names the option that a person wrote, not the field that it became."""
+    try:
+        yield
+    except LlmrunError as error:
+        if not (error.field and error.field.startswith("response_format")):
+            raise
+        said = error.message.removeprefix(f"{error.field}: ")
+        raise LlmrunError(error.kind, f"--schema: {said}", hint="mend the schema") from error
 
 
 def figures(answer: Answer) -> list[str]:

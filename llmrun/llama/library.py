@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.metadata
 import logging
 import os
+import re
 
 from llmrun.errors import MODEL_LOAD, LlmrunError
 from llmrun.llama import amx
@@ -41,6 +42,7 @@ import llama_cpp.llama_cpp as lib  # noqa: E402 - only after the check
 # enum ggml_log_level in ggml.h; 5 continues the line before. Its info is a
 # developer's detail to our users.
 _LEVELS = {1: logging.DEBUG, 2: logging.DEBUG, 3: logging.WARNING, 4: logging.ERROR}
+_WHERE = re.compile(r"^\w+: (error loading model: )*")  # what stands in front of a reason
 
 
 class _LogLines:
@@ -49,7 +51,7 @@ class _LogLines:
     def __init__(self) -> None:
         self._level = logging.DEBUG
         self._text = ""
-        self.last_error = ""
+        self.error = ""
         self.muted = False
 
     def add(self, level: int, text: str) -> None:
@@ -63,8 +65,8 @@ class _LogLines:
     def _flush(self) -> None:
         if line := self._text.rstrip():
             _log.log(logging.DEBUG if self.muted else self._level, "%s", line)
-            if self._level == logging.ERROR:
-                self.last_error = line
+            if self._level == logging.ERROR and not self.error:
+                self.error = line
         self._text = ""
 
 
@@ -87,12 +89,12 @@ def mute(muted: bool) -> None:
 
 
 def take_error() -> str:
-    """llama.cpp's newest error line, which is then forgotten; empty where there was none.
+    """llama.cpp's first line of error since this was last called, without the names of its functions.
 
-    Its functions return only a null pointer; the reason is in the log line before.
+    They return only a null pointer; the reason is in the log, and further lines only follow from it.
     """
-    line, _lines.last_error = _lines.last_error, ""
-    return line or "no reason given"
+    line, _lines.error = _lines.error, ""
+    return _WHERE.sub("", line) or "no reason given"
 
 
 def llama_version() -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import functools
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Literal, Protocol
@@ -20,6 +21,17 @@ _POOLING: dict[str, Pooling] = {"1": "mean", "2": "cls", "3": "last", "4": "rank
 
 class _Closable(Protocol):
     def close(self) -> None: ...
+
+
+def _refused(path: Path, reason: str) -> LlmrunError:
+    if unknown := re.search(r"unknown model architecture: '(.+)'", reason):
+        return LlmrunError(
+            MODEL_LOAD,
+            f"llama.cpp does not know models of the architecture {unknown[1]!r}, which {path} is",
+            hint="take another model, or a newer llmrun",
+        )
+    hint = "if the file is damaged, pull it again"
+    return LlmrunError(MODEL_LOAD, f"llama.cpp cannot load {path}: {reason}", hint=hint)
 
 
 class Model:
@@ -49,11 +61,7 @@ class Model:
         take_error()
         self._pointer: ctypes.c_void_p | None = lib.llama_model_load_from_file(str(path).encode(), params)
         if not self._pointer:
-            raise LlmrunError(
-                MODEL_LOAD,
-                f"llama.cpp cannot load {path}: {take_error()}",
-                hint="if the file is damaged, pull it again",
-            )
+            raise _refused(path, take_error())
         self._dependents: list[_Closable] = []
         self.vocab = Vocab(self._pointer)
 

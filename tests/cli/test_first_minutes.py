@@ -6,6 +6,8 @@ import re
 import socket
 from pathlib import Path
 
+import gguf
+import numpy as np
 import pytest
 
 from tests.cli.conftest import Done, Shell
@@ -85,6 +87,34 @@ def test_port_that_is_taken_is_named_whether_it_is_served_or_started(stocked: Sh
         taken = f"port {port} on 127.0.0.1 is taken by another program. end it, or choose another port"
         assert said(stocked.finish("serve"), 1).startswith(taken)
         assert said(stocked.finish("run", "tiny:1m", "hi"), 5).startswith(f"the daemon cannot start: {taken}")
+
+
+def test_architecture_that_llama_cpp_does_not_know_is_named(shell: Shell, tmp_path: Path) -> None:
+    writer = gguf.GGUFWriter(tmp_path / "odd.gguf", "frobnicator")
+    writer.add_block_count(1)
+    writer.add_tensor("token_embd.weight", np.ones((8, 32), np.float32))
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+    assert said(shell.finish("run", str(tmp_path / "odd.gguf"), "hi", "--local"), 1) == (
+        f"llama.cpp does not know models of the architecture 'frobnicator', which {tmp_path}/odd.gguf is."
+        " take another model, or a newer llmrun"
+    )
+
+
+def test_context_that_memory_cannot_hold_says_both_sizes(stocked: Shell) -> None:
+    error = said(stocked.finish("run", "tiny:1m", "hi", "--local", "--ctx", "2000000000"), 4)
+    assert re.fullmatch(
+        r"a context of 2000000000 tokens needs 512\.0 GB for its KV cache, but [\d.]+ GB are free\."
+        r" use a smaller quant or a smaller --ctx",
+        error,
+    )
+
+
+def test_schema_that_cannot_be_compiled_names_the_option(stocked: Shell) -> None:
+    error = said(stocked.finish("run", "tiny:1m", "hi", "--local", "--schema", '{"type": "objec"}'), 2)
+    assert error.startswith("--schema: the schema 'type' at # cannot be compiled")
 
 
 def test_daemon_elsewhere_that_does_not_answer_says_where_to_start_it(shell: Shell) -> None:

@@ -32,7 +32,7 @@ def test_log_continued_line_is_joined_with_its_level(caplog: pytest.LogCaptureFi
         (logging.WARNING, "half a line"),
         (logging.ERROR, "bad"),
     ]
-    assert lines.last_error == "bad"
+    assert lines.error == "bad"
 
 
 def test_probe_file_is_what_the_tests_write(tmp_path: Path) -> None:
