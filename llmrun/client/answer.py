@@ -54,8 +54,8 @@ class Answer:
                     return
                 yield from self._take(data)
         except httpx.HTTPError as error:
-            raise _cut_off(str(error)) from error
-        raise _cut_off("the stream ended early")
+            raise _cut_off() from error
+        raise _cut_off()
 
     def _take(self, data: str) -> Iterator[Part]:
         try:
@@ -96,9 +96,9 @@ class Answer:
         self.close()
 
 
-def _cut_off(why: str) -> LlmrunError:
+def _cut_off() -> LlmrunError:
     return LlmrunError(
         DAEMON_UNREACHABLE,
-        f"the daemon went away in the middle of the answer ({why})",
+        "the daemon went away in the middle of the answer",
         hint="run it again; the reason is in llmrun logs",
     )

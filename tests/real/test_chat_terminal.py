@@ -19,7 +19,7 @@ from tests.support.terminal import Terminal
 
 pytestmark = pytest.mark.real
 
-SPINNER = "[\u2800-\u28ff] (waiting for the answer|reading the prompt[^\\r]*)\\r"
+SPINNER = "[\u2800-\u28ff] (waiting for the answer|reading the prompt)[^\\r]*\\r"
 ANSWERING = SPINNER + "[^\u2800-\u28ff]*?(\\w+\\W+){6}"  # six words, and no spinner any more
 
 
@@ -92,4 +92,19 @@ def test_ctrl_c_ends_the_answer_in_the_engine_too(env: dict[str, str]) -> None:
     assert eventually(lambda: running(env) == 0, 10)
     chat.type("/show\r")
     chat.expect(r"turns\s+1\r")
+    chat.close()
+
+
+def test_lines_pasted_while_an_answer_is_written_are_one_message(env: dict[str, str]) -> None:
+    chat = Terminal(env, "chat", "-o", "max_tokens=60", "-o", "ignore_eos=true")
+    chat.expect(">>>")
+    chat.type("Count.\r")
+    chat.expect(ANSWERING)
+    assert chat.raw.rindex("\x1b[?2004h") > chat.raw.rindex("\x1b[?2004l")  # pastes are to be marked
+    chat.type("\x1b[200~first line\rsecond line\x1b[201~")
+    chat.expect(">>>.*first line.*second line")
+    chat.type("\r")
+    chat.expect(f"{SPINNER}.*>>>")
+    chat.type("/show\r")
+    chat.expect(r"turns\s+2\r")
     chat.close()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 import termios
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -16,21 +18,31 @@ if TYPE_CHECKING:
     from llmrun.cli.repl.completion import Names
 
 PROMPT = ">>> "
-CONTINUED = "... "
+CONTINUED = "    "  # no mark: what is copied from the screen is what was typed
+# Terminals put marks around what is pasted, once they are asked to; prompt_toolkit asks for itself only.
+_MARK_PASTES, _LEAVE_PASTES = "\x1b[?2004h", "\x1b[?2004l"
 
 
 @contextmanager
 def unechoed(stream: TextIO) -> Iterator[None]:
     """What is typed meanwhile on the terminal `stream` does not appear in the middle of an answer; it waits
-    for the next prompt. Ctrl-C works."""
+    for the next prompt, also lines that are pasted: as one message. Ctrl-C works."""
     before = termios.tcgetattr(stream)
     silent = [*before]
-    silent[3] = before[3] & ~termios.ECHO
+    silent[3] = before[3] & ~(termios.ECHO | termios.ICANON)  # a line of more than 4096 bytes would be cut
     termios.tcsetattr(stream, termios.TCSADRAIN, silent)
+    _write(stream, _MARK_PASTES)
     try:
         yield
     finally:
+        _write(stream, _LEAVE_PASTES)
         termios.tcsetattr(stream, termios.TCSADRAIN, before)
+
+
+def _write(terminal: TextIO, code: str) -> None:
+    """To the terminal itself, whose reading end `terminal` is."""
+    with contextlib.suppress(OSError):
+        os.write(terminal.fileno(), code.encode())
 
 
 class Reader(Protocol):
