@@ -10,7 +10,7 @@ from collections.abc import Iterable
 
 from llmrun.errors import USAGE, LlmrunError
 from llmrun.types import Options, SamplingParams
-from llmrun.types.option_text import OPTION_NAMES, option_form, option_value
+from llmrun.types.option_text import OPTION_NAMES, option_form, option_spelling, option_value
 
 UNSET = "model's own"
 # What other programs call them, where the spelling alone would not lead to ours.
@@ -56,16 +56,18 @@ def describe(options: Options, model: Options | None = None) -> dict[str, str]:
     plain = SamplingParams()
     shown = {}
     for name in OPTION_NAMES:
-        value = getattr(plain, name, None)
-        default = f"{value} (default)" if value is not None else "not set"
+        known = getattr(plain, name, None) is not None
+        default = f"{_text(name, plain)} (default)" if known else "not set"
         models = _text(name, model)
         shown[name] = _text(name, options) or (f"{models} (the model's)" if models else default)
     return shown
 
 
-def _text(name: str, options: Options) -> str:
-    """The value of one option; empty where it is not set."""
+def _text(name: str, options: Options | SamplingParams) -> str:
+    """The value of one option, as one would type it; empty where it is not set."""
     value = getattr(options, name)
     if name == "stop":
         return " ".join(map(repr, value))
-    return "" if value is None else str(value)
+    if name == "samplers" and value:
+        return ";".join(value)
+    return "" if value is None else str(value) if isinstance(value, float) else option_spelling(value)

@@ -54,3 +54,13 @@ def test_describe_names_every_option() -> None:
     assert described["temperature"] == "0.0"
     assert described["stop"] == r"'a' '\n'"
     assert described["top_k"] == UNSET
+
+
+def test_describe_shows_values_as_they_are_typed() -> None:
+    described = describe(Options(), Options(ignore_eos=True))
+    assert described["samplers"].startswith("penalties;dry;top_n_sigma;")
+    assert described["dry_sequence_breakers"] == r'["\n",":","\"","*"] (default)'
+    assert described["ignore_eos"] == "true (the model's)"
+    assert described["seed"] == "not set"
+    for name in ("samplers", "dry_sequence_breakers", "ignore_eos"):
+        assert parse_option(name, described[name].rpartition(" (")[0])
