@@ -33,7 +33,7 @@ def bench(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Measure a model's speed over prompt lengths and requests at once, in a daemon of its own.
+    """Measure a model's speed. Over prompt lengths and requests at once, in a daemon of its own.
 
     Roofline is the share of the memory's measured bandwidth that decoding takes. With --quants also
     perplexity, and the divergence from the largest of them, over a text that comes with llmrun.

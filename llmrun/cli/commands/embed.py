@@ -36,7 +36,7 @@ def embed(
     ] = False,
     local: Local = False,
 ) -> None:
-    """Turn texts into vectors, one JSON line each, in the order of the texts.
+    """Turn texts into vectors. One JSON line each, in the order of the texts.
 
     \b
     Examples:

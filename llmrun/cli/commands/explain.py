@@ -36,7 +36,7 @@ def explain(
     as_json: AsJson = False,
     local: Local = False,
 ) -> None:
-    """Show one request stage by stage: template, tokens, cache, prefill, each step's candidates, times, KV.
+    """Show one request stage by stage. Template, tokens, cache, prefill, each step's candidates, times, KV.
 
     Each step's candidates have the model's own probabilities, and those after each sampler in turn.
 

@@ -33,7 +33,7 @@ def fit(
     kv_type: Annotated[str | None, typer.Option(metavar="TYPE", help="Only this KV type.")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Plan a model's memory on this machine; of one that is not here only the header is read.
+    """Plan a model's memory on this machine. Of one that is not here only the header is read.
 
     \b
     Examples:

@@ -20,7 +20,7 @@ def import_(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only list what is there.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Take in models of Ollama, LM Studio, the Hub's cache and llama.cpp's. Nothing is copied.
+    """Take in other programs' models. Ollama's, LM Studio's, the Hub cache's, llama.cpp's; nothing is copied.
 
     \b
     Examples:

@@ -65,7 +65,7 @@ def map_(
     ] = None,
     local: Local = False,
 ) -> None:
-    """Answer one prompt per line of stdin, many at once; results in the order of the lines, as JSON lines.
+    """Answer one prompt per line of stdin, many at once. Results are JSON lines, in the order of the lines.
 
     A result has the line's index from 0, its input, the output, finish_reason and usage; one that failed
     has error, and then the exit code is 1. Blank lines are counted and passed over.

@@ -24,7 +24,7 @@ def uninstall(
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """List all that llmrun made here: models, logs, settings, history, service. With --purge, remove it.
+    """List all that llmrun made here. Models, logs, settings, history, service; --purge removes them.
 
     \b
     Examples:
