@@ -46,7 +46,7 @@ class Completing(OfModel, LlamaFields, LlamaSampling, LlamaFormat):
     frequency_penalty: Annotated[float | None, within("frequency_penalty", "0 is off")] = None
     seed: Annotated[
         int | None,
-        Field(ge=-1, lt=2**63, description="answer i uses seed + i; −1, 4294967295 or none: a fresh one"),
+        Field(ge=-1, lt=2**64, description="answer i uses seed + i; −1, 4294967295 or none: a fresh one"),
         BeforeValidator(_seed),
     ] = None
     max_tokens: Annotated[int | None, Field(ge=-1, le=INT32, description="the same as `n_predict`")] = None
@@ -81,6 +81,7 @@ class Completing(OfModel, LlamaFields, LlamaSampling, LlamaFormat):
     preserved_tokens: Annotated[object, Refused("tokens that show in the text", unless=([],))] = None
     image_data: Annotated[object, Refused("image input", unless=([],))] = None
     penalize_nl: Annotated[object, Refused("a penalty of newlines apart", unless=(False, True))] = None
+    penalty_last_n: Annotated[object, Ignored("Tabby's; llama-server knows no such field either")] = None
     tfs_z: Annotated[object, Refused("tail-free sampling", unless=(1, 1.0))] = None
 
     @model_validator(mode="after")

@@ -41,7 +41,6 @@ def refusal(body: type[Body], value: dict[str, Any]) -> LlmrunError:
 @pytest.mark.parametrize(
     ("value", "field", "words"),
     [
-        (chat(model=""), "model", "should not be empty"),
         (chat(model=None), "model", "should be a string, not null"),
         ({"model": "m"}, "messages", "is missing"),
         (chat(messages=HI), "messages", "should be a list, not an object"),
