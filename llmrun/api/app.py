@@ -87,7 +87,7 @@ def create_app(
 _LLAMACPP = frozenset(
     {
         *("/completion", "/completions", "/infill", "/tokenize", "/detokenize", "/apply-template"),
-        *("/props", "/slots", "/rerank", "/metrics", "/health"),
+        *("/props", "/slots", "/rerank", "/reranking", "/v1/reranking", "/metrics", "/health", "/v1/health"),
     }
 )
 

@@ -33,6 +33,7 @@ def control_routes(service: Service, metrics: Metrics, on_shutdown: Callable[[],
     router = APIRouter(tags=["llmrun"])
 
     @router.get("/health")
+    @router.get("/v1/health")
     async def health() -> Response:
         """That the daemon runs. It needs no model and no key."""
         return JSONResponse({"status": "ok"})

@@ -27,6 +27,7 @@ from llmrun.api.schema import Body, Ignored, Refused
 
 BODIES: dict[str, type[Body]] = {
     "/v1/chat/completions": ChatBody,
+    "/chat/completions": ChatBody,
     "/v1/completions": CompletionBody,
     "/v1/responses": ResponsesBody,
     "/v1/embeddings": EmbeddingsBody,
@@ -46,6 +47,8 @@ BODIES: dict[str, type[Body]] = {
     "/completions": LlamaCompletionBody,
     "/infill": InfillBody,
     "/rerank": RerankBody,
+    "/reranking": RerankBody,
+    "/v1/reranking": RerankBody,
     "/tokenize": TokenizeBody,
     "/detokenize": DetokenizeBody,
     "/apply-template": TemplateBody,

@@ -16,7 +16,7 @@ from llmrun.config import Settings
 from llmrun.errors import FORBIDDEN, LlmrunError
 from llmrun.hosts import address, is_loopback
 
-OPEN_PATHS = frozenset({"/", "/health", "/docs", "/openapi.json"})
+OPEN_PATHS = frozenset({"/", "/health", "/v1/health", "/docs", "/openapi.json"})
 """Wanted by browsers and probes, and the same for everyone: no key needed."""
 OPEN_FOLDER = "/web/"
 """The chat page's files, which are no secret either; the page asks for the key."""

@@ -51,6 +51,8 @@ def vector_routes(service: Service, in_flight: InFlight) -> APIRouter:
         return await ranked(request)
 
     @router.post("/rerank", openapi_extra=takes(RerankBody), tags=["llama.cpp"])
+    @router.post("/reranking", openapi_extra=takes(RerankBody), tags=["llama.cpp"])
+    @router.post("/v1/reranking", openapi_extra=takes(RerankBody), tags=["llama.cpp"])
     async def rerank_like_llama_server(request: Request) -> Response:
         """The same as `/v1/rerank`."""
         return await ranked(request)

@@ -77,6 +77,8 @@ def test_chat_prompt_too_long_is_400_with_both_numbers(
         "type": "invalid_request_error",
         "param": None,
         "code": "context_length_exceeded",
+        "n_prompt_tokens": 900,
+        "n_ctx": 512,
         "details": {"prompt_tokens": 900, "context": 512},
     }
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from llmrun.api import sse
+from llmrun.api.context_numbers import context_numbers
 from llmrun.api.oneline import Json
-from llmrun.errors import CONTEXT_LENGTH, LlmrunError
+from llmrun.errors import LlmrunError
 
 _TYPES = {
     400: "invalid_request_error",
@@ -21,10 +22,8 @@ def error_body(error: LlmrunError) -> Json:
     status = error.kind.status
     usual = "invalid_request_error" if status < 500 else "server_error"
     inner: Json = {"code": status, "message": str(error), "type": _TYPES.get(status, usual)}
-    if error.kind is CONTEXT_LENGTH:
-        inner["type"] = "exceed_context_size_error"
-        inner["n_prompt_tokens"] = error.details.get("prompt_tokens")
-        inner["n_ctx"] = error.details.get("context")
+    if numbers := context_numbers(error):
+        inner = {**inner, "type": "exceed_context_size_error", **numbers}
     return {"error": inner}
 
 

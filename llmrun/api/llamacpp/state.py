@@ -10,20 +10,20 @@ from llmrun.api.oneline import Json
 from llmrun.store.plan import ANSWERING
 
 if TYPE_CHECKING:
+    from llmrun.config import Settings
     from llmrun.daemon.pool import LoadedModel
     from llmrun.store import GGUFHeader, StoredModel
 
 
-def props(model: StoredModel, header: GGUFHeader, loaded: LoadedModel | None, parallel: int | None) -> Json:
-    """What is known of a model. While it is not loaded, the numbers are those it would have at most;
-    `parallel` is the setting."""
+def props(model: StoredModel, header: GGUFHeader, loaded: LoadedModel | None, settings: Settings) -> Json:
+    """What is known of a model. While it is not loaded, the numbers are those it would have at most."""
     info = loaded.info if loaded else None
     return {
         "default_generation_settings": {
             "params": sampling_settings(model.options),
-            "n_ctx": info.ctx if info else model.options.ctx or model.ctx_train,
+            "n_ctx": info.ctx if info else model.options.ctx or settings.ctx or model.ctx_train,
         },
-        "total_slots": info.parallel if info else parallel or ANSWERING,
+        "total_slots": info.parallel if info else settings.parallel or ANSWERING,
         "model_alias": model.name,
         "model_ftype": model.quant,
         "model_path": str(model.path),

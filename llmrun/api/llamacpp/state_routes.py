@@ -28,7 +28,7 @@ def llamacpp_state_routes(service: Service, settings: Settings) -> APIRouter:
         """What a model is and how it samples; `?model=NAME` where more than one could be meant."""
         stored = await chosen(service, model)
         header = await asyncio.to_thread(read_header, stored.path)
-        return JSONResponse(props(stored, header, loaded(stored.name), settings.parallel))
+        return JSONResponse(props(stored, header, loaded(stored.name), settings))
 
     @router.get("/slots")
     async def read_slots(model: str | None = None, fail_on_no_slot: str = "") -> Response:

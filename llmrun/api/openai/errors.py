@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from llmrun.api import sse
+from llmrun.api.context_numbers import context_numbers
 from llmrun.api.oneline import Json
 from llmrun.errors import LlmrunError
 
 
 def error_body(error: LlmrunError) -> Json:
-    """`{"error": …}` as OpenAI's clients read it; `details` (ours) holds the numbers of the error."""
+    """`{"error": …}` as OpenAI's clients read it; `details` (ours) holds the numbers of the error. Those of a
+    prompt that is too long are there for llama-server's web page too."""
     inner: Json = {
         "message": str(error),
         "type": _type(error.kind.status),
         "param": error.field,
         "code": error.kind.code,
+        **context_numbers(error),
     }
     if error.details:
         inner["details"] = error.details

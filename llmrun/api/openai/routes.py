@@ -49,6 +49,7 @@ def openai_routes(service: Service, in_flight: InFlight) -> APIRouter:
         return Response(encode(whole_reply), media_type="application/json")
 
     @router.post("/v1/chat/completions", openapi_extra=takes(ChatBody))
+    @router.post("/chat/completions", openapi_extra=takes(ChatBody), tags=["llama.cpp"])
     async def create_chat_completion(request: Request) -> Response:
         """The next turn of a conversation, through the model's chat template."""
         body = await named(service, await read_body(request, ChatBody))
@@ -68,6 +69,7 @@ def openai_routes(service: Service, in_flight: InFlight) -> APIRouter:
         return [model for model in await service.models() if not model.missing]
 
     @router.get("/v1/models")
+    @router.get("/models", tags=["llama.cpp"])
     async def list_models() -> Response:
         """The models on disk; `meta` says how one is loaded."""
         return JSONResponse(model_list(await usable(), service.loaded()))

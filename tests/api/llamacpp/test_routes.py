@@ -10,7 +10,9 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 
+from llmrun.api.app import create_app
 from llmrun.api.choosing import chosen
+from llmrun.config import Settings
 from llmrun.errors import CONTEXT_LENGTH, OVERLOADED, RUNNER_DIED, LlmrunError
 from llmrun.types import (
     AnyRequest,
@@ -249,6 +251,31 @@ def test_props_of_a_model_that_is_not_loaded(
     props = http.get("/props").json()
     assert (props["is_sleeping"], props["chat_template"]) == (True, "{{ mine }}")
     assert props["default_generation_settings"]["n_ctx"] == 8192
+    app = create_app(service, Settings(ctx=1024), lambda: None)
+    with TestClient(app, base_url=str(http.base_url)) as set_so:
+        assert set_so.get("/props").json()["default_generation_settings"]["n_ctx"] == 1024
+
+
+@pytest.mark.parametrize(
+    ("path", "same"),
+    [
+        ("/models", "/v1/models"),
+        ("/v1/health", "/health"),
+    ],
+)
+def test_route_under_its_other_name_says_the_same(
+    http: TestClient, service: ScriptedService, path: str, same: str
+) -> None:
+    service.stored = [stored(MODEL)]
+    assert http.get(path).json() == http.get(same).json()
+
+
+def test_chat_without_a_version_in_its_path_is_the_same(http: TestClient) -> None:
+    asked = {"model": MODEL, "messages": [{"role": "user", "content": "Hi"}]}
+    bare, versioned = (http.post(f"{path}/chat/completions", json=asked).json() for path in ("", "/v1"))
+    assert bare["choices"] == versioned["choices"]
+    error = http.post("/chat/completions", json={**asked, "top_p": 2}).json()["error"]
+    assert (error["param"], error["code"]) == ("top_p", "invalid_request")
 
 
 def test_slots_say_which_places_are_in_use(http: TestClient, service: ScriptedService) -> None:
