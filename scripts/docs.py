@@ -14,6 +14,7 @@ import itertools
 import re
 import sys
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -198,6 +199,14 @@ def slash_part() -> str:
     )
 
 
+def figures_part(suite: str) -> str:
+    """The kept figures of a suite of benchmarks."""
+    sys.path.append(str(ROOT / "scripts" / "bench"))
+    import results
+
+    return results.markdown(ROOT / "docs" / "performance.json", suite)
+
+
 PARTS: dict[str, Callable[[], str]] = {
     "commands": commands_part,
     "cli": cli_part,
@@ -209,6 +218,7 @@ PARTS: dict[str, Callable[[], str]] = {
     "fields": fields.markdown,
     "metrics": metrics_part,
     "slash": slash_part,
+    **{f"figures-{suite}": partial(figures_part, suite) for suite in ("small", "copying", "billion")},
 }
 
 

@@ -1,11 +1,12 @@
-"""Two servers side by side: named workloads, interleaved, medians and ratios as a Markdown table.
+"""llmrun beside llama-server: named workloads in turns, medians and ratios as a Markdown table.
 
-    .venv/bin/python scripts/bench/servers.py                          llmrun against llama-server
-    … --peer-args "-b 256 -ub 256" --only single streams               with other settings, some workloads
-    … --model FILE.gguf --rounds 5
-    … --url http://127.0.0.1:8080=MODEL --peer-url http://…=MODEL      servers that run already
+    .venv/bin/python scripts/bench/servers.py --suite small       a table of docs/performance.md
+    … --suite small --keep docs/performance.json                  and keep its figures for scripts/docs.py
+    … --suite small --only arrival busy --rounds 9                some of its workloads
+    … --model FILE.gguf --peer "llama-server -b 256 -ub 256" --only single streams
+    … --url http://127.0.0.1:8080=MODEL --peer-url http://…=MODEL  OpenAI-compatible servers that run already
 
-Both get the same model, context and threads. A ratio above 1 means that llmrun is better.
+A ratio above 1 means that llmrun is better.
 """
 
 from __future__ import annotations
@@ -13,133 +14,130 @@ from __future__ import annotations
 import argparse
 import asyncio
 import os
-import shlex
-import time
-from collections import defaultdict
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
-from statistics import median
 
-from peer import LlamaServer, Llmrun
+import results
+from comparing import Comparison, compare
+from contestants import Contestant, named
+from lifecycle import LIFECYCLE
+from models import default
+from suites import LLMRUN, PEER, SUITES, Case, Suite
 from traffic import Server
-from workloads import WORKLOADS, Figures, lower, prose
-
-from llmrun.config import DEFAULT_MODEL, Paths
-from llmrun.store import Store
-
-Starter = Llmrun | LlamaServer
+from workloads import WORKLOADS
 
 
-async def start(starter: Starter) -> Figures:
-    """From the start of the program to the first token, and the most memory it then has had."""
-    process = starter.start()
-    server = Server(starter.name, process.url, process.model)
-    try:
-        reading = await server.complete(prose(10), 2)
-        return {
-            "start to first token s": lower(reading.arrivals[0] - process.began),
-            "peak memory MB": lower(process.memory() / 1e6),
-        }
-    finally:
-        await server.close()
-        process.stop()
+class Arena:
+    """The contestants of one suite; those that serve all the time are started when they are first needed."""
+
+    def __init__(self, suite: Suite, threads: int, stack: AsyncExitStack) -> None:
+        self._model, self._ctx, self._threads = suite.model(), suite.ctx, threads
+        self._stack = stack
+        self._contestants: dict[str, Contestant] = {}
+        self._servers: dict[str, Server] = {}
+
+    def contestant(self, name: str) -> Contestant:
+        if name not in self._contestants:
+            made = named(name, self._model, self._ctx, self._threads)
+            self._stack.callback(made.close)
+            self._contestants[name] = made
+        return self._contestants[name]
+
+    async def server(self, name: str) -> Server:
+        if name not in self._servers:
+            process = self.contestant(name).start()
+            self._stack.callback(process.stop)
+            server = Server(name, process.url, process.model)
+            self._stack.push_async_callback(server.close)
+            await server.complete("Once upon a time", 64)  # loaded, and what is learnt at first is learnt
+            self._servers[name] = server
+        return self._servers[name]
+
+    async def run(self, case: Case, rounds: int | None) -> list[Comparison]:
+        name, peer = case.workload, case.peer
+        count = rounds or case.rounds
+        if name in LIFECYCLE:
+            pair = self.contestant(case.ours), self.contestant(peer)
+            found = await compare(name, LIFECYCLE[name], *pair, peer=peer, rounds=count)
+        else:
+            servers = await self.server(case.ours), await self.server(peer)
+            found = await compare(name, WORKLOADS[name], *servers, peer=peer, rounds=count)
+        for one in found:
+            one.ratio, one.more = case.wishes.get(one.figure, (None, None))
+        return found
 
 
-async def restart(starter: Starter) -> Figures:
-    """A prompt of some 3,000 tokens again, after the server was stopped and started."""
-    prompt = prose(1200)
-    for _ in range(2):
-        process = starter.start()
-        server = Server(starter.name, process.url, process.model)
-        try:
-            await server.complete("Hello", 1)  # the model is loaded
-            reading = await server.complete(prompt, 2)
-            await asyncio.sleep(1)
-        finally:
-            await server.close()
-            process.stop()
-    return {"TTFT s": lower(reading.ttft)}
+@asynccontextmanager
+async def arena(suite: Suite, threads: int) -> AsyncIterator[Arena]:
+    async with AsyncExitStack() as stack:
+        yield Arena(suite, threads, stack)
 
 
-FROM_THE_START = {"start": start, "restart": restart}
+async def run_suite(suite: Suite, threads: int, rounds: int | None) -> list[Comparison]:
+    """All cases, each printed as soon as its rounds are over."""
+    found: list[Comparison] = []
+    print(results.HEAD, flush=True)
+    async with arena(suite, threads) as place:
+        for case in suite.cases:
+            rows = await place.run(case, rounds)
+            print("".join(map(results.row, rows)), end="", flush=True)
+            found += rows
+    return found
 
 
-async def measure(names: list[str], servers: list[Server], starters: list[Starter], rounds: int) -> None:
-    """Print a row for each figure of each workload, as soon as its rounds are over."""
+async def run_urls(ours: str, theirs: str, names: list[str], rounds: int) -> None:
+    """The workloads at two servers that run already, each given as URL=MODEL."""
+    servers = [Server(url, *url.rsplit("=", 1)) for url in (ours, theirs)]
+    print(results.HEAD, flush=True)
     for name in names:
-        if name not in WORKLOADS and not starters:
-            continue
-        found: dict[str, list[list[float]]] = defaultdict(lambda: [[], []])
-        better = {}
-        for turn in range(rounds):
-            for place in (0, 1) if turn % 2 == 0 else (1, 0):
-                if name in WORKLOADS:
-                    figures = await WORKLOADS[name](servers[place])
-                else:
-                    figures = await FROM_THE_START[name](starters[place])
-                for what, figure in figures.items():
-                    found[what][place].append(figure.value)
-                    better[what] = figure.better
-        for what, (ours, peers) in found.items():
-            print(_row(f"{name}: {what}", ours, peers, better[what]), flush=True)
-
-
-def _row(title: str, ours: list[float], peers: list[float], better: str) -> str:
-    a, b = median(ours), median(peers)
-    ratio = a / b if better == "higher" else b / a
-    spread = f"{min(ours):.3g} to {max(ours):.3g}", f"{min(peers):.3g} to {max(peers):.3g}"
-    return f"| {title} | {a:.3g} ({spread[0]}) | {b:.3g} ({spread[1]}) | {ratio:.2f} |"
+        rows = await compare(name, WORKLOADS[name], *servers, peer=theirs, rounds=rounds)
+        print("".join(map(results.row, rows)), end="", flush=True)
+    for server in servers:
+        await server.close()
 
 
 def arguments() -> argparse.Namespace:
     raw = argparse.RawDescriptionHelpFormatter
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=raw)
-    parser.add_argument("--model", type=Path)
+    parser.add_argument("--suite", choices=SUITES, help="the workloads, model and peers of a table")
+    parser.add_argument("--keep", type=Path, metavar="FILE", help="JSON to put the suite's figures into")
+    parser.add_argument("--only", nargs="*", choices=[*WORKLOADS, *LIFECYCLE])
+    parser.add_argument("--rounds", type=int)
+    parser.add_argument(
+        "--threads", type=int, default=os.cpu_count(), help="of llama-server; llmrun finds its own"
+    )
+    parser.add_argument("--model", type=Path, help="without a suite: the default model")
     parser.add_argument("--ctx", type=int, default=16384)
-    parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--only", nargs="*", choices=[*WORKLOADS, *FROM_THE_START])
-    parser.add_argument("--peer-args", default="", help="further arguments of llama-server")
+    parser.add_argument("--ours", default=LLMRUN, help="llmrun with settings: llmrun LLMRUN_X=Y")
+    parser.add_argument("--peer", default=PEER, help="llama-server with arguments, or llmrun with settings")
     parser.add_argument("--url", help="URL=MODEL of a running server in llmrun's place")
     parser.add_argument("--peer-url", help="URL=MODEL of a running server in the peer's place")
     return parser.parse_args()
 
 
+def chosen_suite(asked: argparse.Namespace) -> Suite:
+    if asked.suite is None:
+        names = asked.only or [*WORKLOADS, *LIFECYCLE]
+        cases = tuple(Case(name, peer=asked.peer, ours=asked.ours, rounds=3) for name in names)
+        return Suite("", lambda: asked.model or default(), cases, asked.ctx)
+    suite = SUITES[asked.suite]
+    cases = tuple(case for case in suite.cases if asked.only is None or case.workload in asked.only)
+    return Suite(suite.about, suite.model, cases, suite.ctx)
+
+
 async def main() -> None:
-    chosen = arguments()
-    names = chosen.only or [*WORKLOADS, *FROM_THE_START]
-    path = chosen.model or Store(Paths.find()).resolve(DEFAULT_MODEL).path
-    starters: list[Starter] = []
-    processes = []
-    if chosen.url and chosen.peer_url:
-        servers = [Server(url, *url.rsplit("=", 1)) for url in (chosen.url, chosen.peer_url)]
+    asked = arguments()
+    if asked.url and asked.peer_url:
+        await run_urls(asked.url, asked.peer_url, asked.only or [*WORKLOADS], asked.rounds or 3)
+        return
+    suite = chosen_suite(asked)
+    about = results.circumstances(suite.about, suite.ctx, asked.threads)
+    found = await run_suite(suite, asked.threads, asked.rounds)
+    if asked.keep:
+        results.keep(asked.keep, asked.suite, about, found)
     else:
-        extra = shlex.split(chosen.peer_args)
-        starters = [
-            Llmrun(path, chosen.ctx, chosen.threads),
-            LlamaServer(path, chosen.ctx, chosen.threads, *extra),
-        ]
-        processes = [starter.start() for starter in starters]
-        servers = [
-            Server(starter.name, process.url, process.model)
-            for starter, process in zip(starters, processes, strict=True)
-        ]
-        for server in servers:
-            await server.complete("Hello", 1)
-    load = ", ".join(f"{one:.1f}" for one in os.getloadavg())
-    print(f"{path.name}, context {chosen.ctx}, {chosen.threads} threads, {chosen.rounds} rounds, load {load}")
-    print()
-    print(f"| workload | {servers[0].name} | {servers[1].name} | ratio |\n| --- | --- | --- | --- |")
-    began = time.perf_counter()
-    try:
-        await measure(names, servers, starters, chosen.rounds)
-    finally:
-        for server in servers:
-            await server.close()
-        for process in processes:
-            process.stop()
-        for starter in starters:
-            starter.close()
-    print(f"\n{time.perf_counter() - began:.0f} s")
+        print(f"\n{about.sentence}")
 
 
 if __name__ == "__main__":

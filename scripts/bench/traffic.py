@@ -50,9 +50,11 @@ class Server:
     async def close(self) -> None:
         await self._http.aclose()
 
-    async def complete(self, prompt: str, tokens: int, reading: Reading | None = None) -> Reading:
-        """A raw prompt, greedy, answered by exactly so many tokens. `reading` is filled as they come."""
-        body = {"prompt": prompt, "max_tokens": tokens, "temperature": 0, "ignore_eos": True}
+    async def complete(
+        self, prompt: str, tokens: int, reading: Reading | None = None, *, temperature: float = 0.0
+    ) -> Reading:
+        """A raw prompt, answered by exactly so many tokens. `reading` is filled as they come."""
+        body = {"prompt": prompt, "max_tokens": tokens, "temperature": temperature, "ignore_eos": True}
         return await self._stream("/v1/completions", body, reading)
 
     async def chat(self, messages: list[dict[str, str]], tokens: int, **fields: Any) -> Reading:

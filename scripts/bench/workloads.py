@@ -11,11 +11,25 @@ import multiprocessing
 import secrets
 import time
 from collections.abc import Awaitable, Callable
+from statistics import mean
 from typing import NamedTuple
 
 from traffic import Reading, Server, mean_ttft, together
 
 TOPICS = ("bread", "Rome", "glass", "chess", "maps", "tea", "clocks", "salt")
+TRADES = ("baker", "sailor", "glassblower", "clockmaker", "shepherd", "printer")
+COPIED = """<|im_start|>user
+Copy this text word for word.
+
+{0} is the number of this inventory of the old lighthouse, written down in the spring of 1911:
+seven brass lamps, four of them dented; one barometer by Negretti & Zambra; thirty-two fathoms of rope;
+a chest with the keeper's papers; two stuffed gulls; and a clock that had not been wound for nine years.
+In the cellar: nine barrels of oil, a broken oar, and a box of candles that the mice had found first.
+Upstairs stand a bed of iron, a table with three legs, and a shelf of books about the weather of the north;
+the keeper's coat hangs behind the door, and in its pocket are a whistle, two keys and a letter from Bergen.
+The boat is tarred, but its sail was lent to the pilot of the next island, who keeps it.<|im_end|>
+<|im_start|>assistant
+{0} is the number of this inventory"""
 WORDS = (
     *("the", "old", "sea", "keeps", "a", "map", "of", "every", "town", "that", "once", "traded"),
     *("salt", "glass", "bread", "tea"),
@@ -66,24 +80,34 @@ def prose(words: int) -> str:
 
 
 async def single(server: Server) -> Figures:
-    """One stream of text that does not repeat."""
-    reading = await server.complete(f"{prose(40)}\nA story that never repeats itself:", 128)
+    """One stream of text that does not repeat itself: it is sampled."""
+    reading = await server.complete(f"{prose(40)}\nA story:", 128, temperature=0.8)
     return {"decode tokens/s": higher(reading.decode_tps)}
 
 
 async def copy(server: Server) -> Figures:
-    """One stream that copies a text of its prompt: where drafts from n-grams pay."""
-    text = prose(120)
-    reading = await server.complete(f"{text}\n\n{text}\n\n{text}\n\n", 160)
+    """One stream that copies a text of its prompt: where drafts pay."""
+    reading = await server.complete(COPIED.format(secrets.token_hex(4)), 240)
     return {"decode tokens/s": higher(reading.decode_tps)}
+
+
+async def fresh(server: Server) -> Figures:
+    """Texts about something else each, one after the other: half of them greedy, half sampled."""
+    speeds = {}
+    for way, temperature in (("greedy", 0.0), ("sampled", 0.8)):
+        readings = [
+            await server.complete(f"A letter from a {trade} to a friend about", 64, temperature=temperature)
+            for trade in TRADES
+        ]
+        speeds[way] = mean(reading.decode_tps for reading in readings)
+    return {f"decode tokens/s, {way}": higher(speed) for way, speed in speeds.items()}
 
 
 async def streams(server: Server) -> Figures:
     """Eight streams with prompts that have nothing in common."""
     began = time.perf_counter()
-    readings = await together(
-        *(server.complete(f"{prose(60)} The history of {topic}:", 96) for topic in TOPICS)
-    )
+    prompts = [f"{prose(60)} The history of {topic}:" for topic in TOPICS]
+    readings = await together(*(server.complete(prompt, 96, temperature=0.8) for prompt in prompts))
     seconds = time.perf_counter() - began
     return {
         "tokens/s": higher(sum(reading.tokens for reading in readings) / seconds),
@@ -138,7 +162,7 @@ async def arrival(server: Server) -> Figures:
     """A prompt of some 3,000 tokens arrives beside three running streams, a short one behind it."""
     running = [Reading() for _ in range(3)]
     tasks = [
-        asyncio.create_task(server.complete(f"{prose(30)} On {topic}:", 2000, reading))
+        asyncio.create_task(server.complete(f"{prose(30)} On {topic}:", 2000, reading, temperature=0.8))
         for topic, reading in zip(TOPICS, running, strict=False)
     ]
     await asyncio.sleep(1.5)
@@ -165,12 +189,12 @@ def _burn() -> None:
 
 async def busy(server: Server) -> Figures:
     """One stream beside a process that burns a core: the share of its speed that it keeps."""
-    prompt = f"{prose(40)}\nA story that never repeats itself:"
-    alone = await server.complete(prompt, 96)
+    prompt = f"{prose(40)}\nA story:"
+    alone = await server.complete(prompt, 192, temperature=0.8)
     burner = multiprocessing.Process(target=_burn, daemon=True)
     burner.start()
     try:
-        beside = await server.complete(prompt, 96)
+        beside = await server.complete(prompt, 192, temperature=0.8)
     finally:
         burner.kill()
         burner.join()
@@ -178,5 +202,6 @@ async def busy(server: Server) -> Figures:
 
 
 WORKLOADS: dict[str, Workload] = {
-    work.__name__: work for work in (single, copy, streams, shared, conversations, objects, arrival, busy)
+    work.__name__: work
+    for work in (single, copy, fresh, streams, shared, conversations, objects, arrival, busy)
 }
