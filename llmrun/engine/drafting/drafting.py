@@ -11,7 +11,7 @@ from llmrun.engine.rows import Row
 from llmrun.engine.sequence import Sequence
 from llmrun.engine.step_cost import StepCost
 
-LONGEST = 48  # guesses of one answer in one step
+LONGEST = 127  # guesses of one answer in one step
 # A guess this likely is not asked of the next drafter, which costs more.
 _SURE = 0.6
 

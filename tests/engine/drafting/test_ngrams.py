@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import itertools
 import random
 
 import numpy as np
@@ -7,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from llmrun.engine.drafting.ngrams import FEW, Copying, Ngrams
+from llmrun.engine.drafting.ngrams import Copying, Ngrams
 from llmrun.engine.request import EngineRequest
 from llmrun.engine.sequence import Sequence
 from llmrun.types import SamplingParams
@@ -50,6 +51,30 @@ def test_guess_goes_on_behind_a_token_that_was_wrong_once_few_agree_again() -> N
     assert copying.guess(2).tokens == [108, 109]
 
 
+@pytest.mark.parametrize(
+    ("said", "then"),
+    [
+        pytest.param([5, 113], [114, 115], id="replaced"),
+        pytest.param([5, 6, 114], [115, 116], id="two replaced"),
+        pytest.param([115], [116, 117], id="left out"),
+        pytest.param([5, 112], [113, 114], id="put in"),
+    ],
+)
+def test_guess_goes_on_at_once_where_a_long_copy_differs_in_a_word(said: list[int], then: list[int]) -> None:
+    copying = _copying(list(range(100, 140)))
+    copying.extend([*range(100, 112), *said])
+    assert copying.guess(2).tokens == then
+
+
+def test_guess_far_from_where_a_long_copy_was_lost_takes_more_than_a_token() -> None:
+    copying = _copying(list(range(100, 140)))
+    copying.extend([*range(100, 112), *range(5, 20), 113])
+    assert copying.guess(2).tokens == []
+    copying = _copying(list(range(100, 140)))
+    copying.extend([*range(100, 112), 130])
+    assert copying.guess(2).tokens == []
+
+
 def test_guess_near_the_end_repeats() -> None:
     copying = _copying([1, 2, 3, 1, 2, 3, 1])
     copying.extend([2, 3, 1])
@@ -79,11 +104,11 @@ def test_chances_where_guesses_keep_missing_sink_without_a_draft() -> None:
 @given(
     prompt=st.lists(st.integers(0, 3), max_size=60), said=st.lists(st.integers(0, 3), min_size=1, max_size=60)
 )
-def test_guess_is_what_came_after_the_same_tokens(prompt: list[int], said: list[int]) -> None:
+def test_guess_is_what_came_after_the_newest_token(prompt: list[int], said: list[int]) -> None:
     copying = _copying(prompt)
     copying.extend(said)
     text = prompt + said
-    followed = {text[at] for at in range(FEW, len(text)) if text[at - FEW : at] == text[-FEW:]}
+    followed = {after for before, after in itertools.pairwise(text) if before == text[-1]}
     assert set(copying.guess(1).tokens) <= followed
 
 
