@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import functools
 from collections.abc import Callable, Mapping
 
 from fastapi import FastAPI
@@ -79,8 +80,8 @@ def create_app(
     app.include_router(web_routes())
     app.add_exception_handler(HTTPException, _no_route)
     app.add_middleware(Boundary, guard=Guard(settings, gate), metrics=metrics, error_reply=_error_reply)
-    described = describe(app)
-    app.openapi = lambda: described  # type: ignore[method-assign]  # FastAPI's own way to extend it
+    # FastAPI's own way to extend it; made when it is first asked for, as it takes longer than all else here.
+    app.openapi = functools.cache(functools.partial(describe, app))  # type: ignore[method-assign]
     return app
 
 

@@ -80,7 +80,7 @@ B = TypeVar("B", bound="Body")
 class Body(BaseModel):
     """A JSON object of a request: strict types, no unknown names, null the same as absent."""
 
-    model_config = ConfigDict(strict=True, frozen=True)
+    model_config = ConfigDict(strict=True, frozen=True, defer_build=True)
 
     @model_validator(mode="before")
     @classmethod
