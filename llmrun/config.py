@@ -27,6 +27,7 @@ _DURATION_PART = re.compile(r"(\d+(?:\.\d+)?)(ms|[smhd])")
 _BYTES = re.compile(r"(\d+(?:\.\d+)?|\.\d+) ?([kmgt]?)(?:i?b)?", re.IGNORECASE)
 _DURATION = re.compile(rf"(?:{_DURATION_PART.pattern})+")
 
+LOG_FORMATS = ("text", "json")
 DRAFTING = ("auto", "ngram", "off")
 KV_TYPES = ("f32", "f16", "bf16", "q8_0", "q5_1", "q5_0", "q4_1", "q4_0", "iq4_nl")
 
@@ -131,6 +132,12 @@ def _drafting(text: str) -> str:
     return text
 
 
+def _log_format(text: str) -> str:
+    if text not in LOG_FORMATS:
+        raise ValueError(text)
+    return text
+
+
 def _origins(text: str) -> tuple[str, ...]:
     return tuple(part.strip().rstrip("/") for part in text.split(",") if part.strip())
 
@@ -215,6 +222,9 @@ class Settings:
     gpu_layers: int | None = _setting(None, _auto_or_layers, "auto or a count", "layers kept on the GPU")
     threads: int | None = _setting(None, _auto_or_count, "auto or a count", "compute threads")
     origins: tuple[str, ...] = _setting((), _origins, "https://a.example,…", "further web origins allowed")
+    log_format: str = _setting(
+        "text", _log_format, " or ".join(LOG_FORMATS), "form of the log lines of every process"
+    )
     lenient: bool = _setting(
         False, _switch, "1 or 0", "pass over request fields that are not honoured, and name them"
     )

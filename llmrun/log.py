@@ -1,39 +1,111 @@
-"""Logging for all three processes: one line a record, to stderr, never to stdout."""
+"""Logging for all three processes: one line a record, to stderr, never to stdout.
+
+A record belongs to the request that its task or thread works for (`note_request`), and has fields of its own
+(`extra=fields(...)`). A runner writes JSON whatever its daemon is told to write: the daemon takes the records
+out of the lines (`record_of`) and gives them its own form.
+
+No record holds what people send or get: prompts, answers, and error messages that may quote them stay out.
+"""
 
 from __future__ import annotations
 
 import json
 import logging
 import sys
-from typing import Literal
+from contextvars import ContextVar
+from datetime import datetime
+from typing import Any
 
 ROOT = logging.getLogger("llmrun")
+LONGEST = 8000  # characters of a message, and the last ones of a traceback
 
-LogFormat = Literal["text", "json"]
+
+_LEVELS = {
+    "debug": logging.DEBUG,
+    "info": logging.INFO,
+    "warning": logging.WARNING,
+    "error": logging.ERROR,
+    "critical": logging.CRITICAL,
+}
+_OWN = frozenset({"time", "level", "logger", "request", "message", "error"})
+# A message is one line, whatever names and errors in it hold: nobody writes records of his own into the log.
+_ONE_LINE = {code: repr(chr(code))[1:-1] for code in (*range(32), 127, 0x85, 0x2028, 0x2029)}
+
+_request: ContextVar[str] = ContextVar("request", default="")
+
+
+def note_request(request_id: str) -> None:
+    """What this task or thread logs from here on is about this request; "": about none."""
+    _request.set(request_id)
+
+
+def fields(**values: Any) -> dict[str, Any]:
+    """The `extra` of a logger's call: what its message says, for programs to read."""
+    return {"fields": values}
+
+
+def record_of(line: bytes, logger: str) -> logging.LogRecord | None:
+    """The record that a line of the JSON form holds, now one of `logger`, behind the name that it had; None
+    where the line holds none."""
+    try:
+        told = json.loads(line)
+        message, level = f"{told['logger']}: {told['message']}", _LEVELS[told["level"]]
+        record = logging.LogRecord(logger, level, "", 0, message, None, None)
+        record.exc_text = str(told["error"]) if "error" in told else None
+        record.request = str(told.get("request", ""))
+        record.fields = {name: value for name, value in told.items() if name not in _OWN}
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+        return None
+    return record
+
+
+def _completed(record: logging.LogRecord) -> bool:
+    """A handler's filter: gives each record its request and its fields, where it has none yet."""
+    record.request = getattr(record, "request", _request.get())
+    record.fields = getattr(record, "fields", {})
+    return True
+
+
+def _message(record: logging.LogRecord) -> str:
+    return record.getMessage()[:LONGEST].translate(_ONE_LINE)
+
+
+def _traceback(record: logging.LogRecord) -> str:
+    if record.exc_info and not record.exc_text:
+        record.exc_text = logging.Formatter().formatException(record.exc_info)
+    return (record.exc_text or "")[-LONGEST:]
 
 
 class _JsonFormatter(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         line = {
-            "time": self.formatTime(record, "%Y-%m-%dT%H:%M:%S"),
+            "time": datetime.fromtimestamp(record.created).astimezone().isoformat(timespec="milliseconds"),
             "level": record.levelname.lower(),
             "logger": record.name,
-            "message": record.getMessage(),
+            "message": _message(record),
         }
-        if record.exc_info:
-            line["error"] = self.formatException(record.exc_info)
-        return json.dumps(line, ensure_ascii=False)
+        if request := vars(record)["request"]:
+            line["request"] = request
+        if error := _traceback(record):
+            line["error"] = error
+        return json.dumps({**vars(record)["fields"], **line}, ensure_ascii=False)
 
 
-def setup(level: str = "INFO", fmt: LogFormat = "text") -> None:
-    """Send our records to stderr. Called once per process, by its entry point only."""
+class _TextFormatter(logging.Formatter):
+    def format(self, record: logging.LogRecord) -> str:
+        when = self.formatTime(record, "%Y-%m-%d %H:%M:%S")
+        request = vars(record)["request"]
+        about = f"[{request}] " if request else ""
+        line = f"{when} {record.levelname[0]} {record.name}: {about}{_message(record)}"
+        return "\n".join(filter(None, (line, _traceback(record))))
+
+
+def setup(level: str = "INFO", fmt: str = "text") -> None:
+    """Send our records to stderr, `fmt` being one of `llmrun.config.LOG_FORMATS`. Called once per process, by
+    its entry point only."""
     handler = logging.StreamHandler(sys.stderr)
-    if fmt == "json":
-        handler.setFormatter(_JsonFormatter())
-    else:
-        handler.setFormatter(
-            logging.Formatter("%(asctime)s %(levelname).1s %(name)s: %(message)s", "%Y-%m-%d %H:%M:%S")
-        )
+    handler.addFilter(_completed)
+    handler.setFormatter(_JsonFormatter() if fmt == "json" else _TextFormatter())
     ROOT.handlers[:] = [handler]
     ROOT.setLevel(level)
     ROOT.propagate = False

@@ -1,12 +1,15 @@
 from __future__ import annotations
 
+import contextvars
 import json
 import logging
+import re
 from collections.abc import Iterator
 
 import pytest
 
 from llmrun import log
+from llmrun.config import LOG_FORMATS
 
 
 @pytest.fixture(autouse=True)
@@ -42,3 +45,50 @@ def test_setup_twice_writes_each_record_once(capsys: pytest.CaptureFixture[str])
     log.setup()
     logging.getLogger("llmrun.part").warning("once")
     assert len(capsys.readouterr().err.splitlines()) == 1
+
+
+@pytest.mark.parametrize("fmt", LOG_FORMATS)
+def test_note_request_is_on_every_record_of_its_task_and_no_other(
+    capsys: pytest.CaptureFixture[str], fmt: str
+) -> None:
+    log.setup(fmt=fmt)
+    logger = logging.getLogger("llmrun.part")
+
+    def work() -> None:
+        log.note_request("req_7")
+        logger.info("done", extra=log.fields(tokens=5))
+
+    contextvars.copy_context().run(work)
+    logger.info("idle")
+    done, idle = capsys.readouterr().err.splitlines()
+    if fmt == "json":
+        assert (json.loads(done)["request"], json.loads(done)["tokens"]) == ("req_7", 5)
+        assert "request" not in json.loads(idle)
+    else:
+        assert done.endswith(" I llmrun.part: [req_7] done")
+        assert idle.endswith(" I llmrun.part: idle")
+
+
+@pytest.mark.parametrize("fmt", LOG_FORMATS)
+def test_message_with_line_ends_and_escapes_is_one_line(capsys: pytest.CaptureFixture[str], fmt: str) -> None:
+    """Names come from clients: none of them may write a record of its own, or colours, into the log."""
+    log.setup(fmt=fmt)
+    forged = "x\n2026-01-01 00:00:00 E llmrun: forged\r\x1b[31m\x00\u2028\x85"
+    logging.getLogger("llmrun.part").warning("no model %s", forged)
+    (line,) = capsys.readouterr().err.splitlines()
+    text = json.loads(line)["message"] if fmt == "json" else line
+    assert text.endswith(r"no model x\n2026-01-01 00:00:00 E llmrun: forged\r\x1b[31m\x00\u2028\x85")
+
+
+def test_setup_json_field_cannot_pass_for_one_of_its_own(capsys: pytest.CaptureFixture[str]) -> None:
+    log.setup(fmt="json")
+    logging.getLogger("llmrun.part").info("said", extra=log.fields(level="error", message="forged"))
+    record = json.loads(capsys.readouterr().err)
+    assert (record["level"], record["message"]) == ("info", "said")
+
+
+def test_setup_json_time_is_iso_8601_with_milliseconds_and_offset(capsys: pytest.CaptureFixture[str]) -> None:
+    log.setup(fmt="json")
+    logging.getLogger("llmrun.part").info("said")
+    text = json.loads(capsys.readouterr().err)["time"]
+    assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}[+-]\d\d:\d\d", text)

@@ -60,7 +60,12 @@ def create_app(
     metrics = Metrics(daemon, gate)
     service = PermittedService(daemon, gate)
     app = FastAPI(
-        title="llmrun", version=llmrun.__version__, docs_url=None, redoc_url=None, redirect_slashes=False
+        title="llmrun",
+        version=llmrun.__version__,
+        docs_url=None,
+        redoc_url=None,
+        redirect_slashes=False,
+        telemetry={"tracing": False, "metrics": False, "logs": False, "auto_configure": False},
     )
     app.state.lenient = settings.lenient
     app.include_router(anthropic_model_routes(service))

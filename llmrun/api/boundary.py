@@ -10,7 +10,9 @@ import logging
 import math
 import re
 import secrets
+import time
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Protocol
 
 import msgspec
@@ -25,21 +27,52 @@ from llmrun.api.inflight import ClientGone
 from llmrun.api.metrics import Metrics
 from llmrun.api.oneline import Json
 from llmrun.api.permits import note_permit
-from llmrun.errors import INTERNAL, LlmrunError
+from llmrun.errors import CANCELLED, INTERNAL, LlmrunError
+from llmrun.log import fields, note_request
 
 log = logging.getLogger(__name__)
 
 NOT_HONOURED = "x-llmrun-not-honoured"
 """The response header that names the fields a lenient daemon passed over."""
+MAX_PATH = 200
+"""Characters of a path in the log."""
 RETRY_AFTER = 1
 """Seconds, for errors that do not say."""
+
+
+@dataclass
+class _Ending:
+    """What is logged of a request when it is over. No status: nobody was there to be answered."""
+
+    asked: str
+    client: str
+    began: float = field(default_factory=time.monotonic)
+    status: int = 0
+    error: str = ""
+    key: str = ""
+
+    def tell(self) -> None:
+        """Refusals and failures always; what went well only where details are wanted."""
+        seconds = time.monotonic() - self.began
+        told = {name: value for name, value in vars(self).items() if value and name != "began"}
+        outcome = " ".join(
+            filter(None, (str(self.status or "hung up"), self.error, self.key and f"by {self.key}"))
+        )
+        log.log(
+            logging.INFO if self.error else logging.DEBUG,
+            "%s: %s after %.2f s",
+            self.asked,
+            outcome,
+            seconds,
+            extra=fields(**told, seconds=round(seconds, 3)),
+        )
 
 
 def as_known(error: Exception, request_id: str) -> LlmrunError:
     """`error` as one of ours; a stranger is logged and becomes an internal error that names the request."""
     if isinstance(error, LlmrunError):
         return error
-    log.error("%s: unexpected %s", request_id, type(error).__name__, exc_info=error)
+    log.error("unexpected %s", type(error).__name__, exc_info=error, extra={"request": request_id})
     return LlmrunError(INTERNAL, f"something unexpected went wrong with request {request_id}")
 
 
@@ -66,34 +99,40 @@ class Boundary:
             return
         request_id = f"req_{secrets.token_hex(12)}"
         scope.setdefault("state", {})["request_id"] = request_id
+        note_request(request_id)
         headers = Headers(scope=scope)
-        note_asker((scope.get("client") or ("",))[0], headers)
+        client = (scope.get("client") or ("",))[0]
+        note_asker(client, headers)
+        ending = _Ending(f"{scope['method']} {scope['path'][:MAX_PATH]}", client)
         # OpenAI's clients read the one name, Anthropic's the other.
         shared = {"x-request-id": request_id, "request-id": request_id, **self._cors(headers)}
-        began = False
 
         async def send_named(message: Message) -> None:
-            nonlocal began
             if message["type"] == "http.response.start":
-                began = True
+                ending.status = message["status"]
                 MutableHeaders(scope=message).update({**shared, **_not_honoured(scope)})
                 route = getattr(scope.get("route"), "path", "unknown")
                 self._metrics.responded(route, message["status"])
             await send(message)
 
         try:
-            note_permit(self._guard.check(scope["path"], headers))
+            key = self._guard.check(scope["path"], headers)
+            ending.key = key.name if key else ""
+            note_permit(key)
             if _is_preflight(scope, headers):
                 await _preflight(headers)(scope, receive, send_named)
             else:
                 await self._app(scope, receive, send_named)
         except (ClientGone, ClientDisconnect):
-            log.info("%s: the client hung up", request_id)
+            ending.error = CANCELLED.code
         except Exception as error:
-            if began:  # the connection is cut, which is all that is left to say
+            ending.error = (error.kind if isinstance(error, LlmrunError) else INTERNAL).code
+            if ending.status:  # the connection is cut, which is all that is left to say
                 raise
             response = self._response(scope["path"], headers, as_known(error, request_id), request_id)
             await response(scope, receive, send_named)
+        finally:
+            ending.tell()
 
     def _cors(self, headers: Headers) -> dict[str, str]:
         origin = headers.get("origin")
@@ -123,7 +162,7 @@ def _not_honoured(scope: Scope) -> dict[str, str]:
     if not names:
         return {}
     listed = ", ".join(re.sub(r"[^A-Za-z0-9_.-]", "?", name[:64]) for name in list(names)[:20])
-    log.warning("%s: not honoured: %s", scope["state"]["request_id"], listed)
+    log.warning("not honoured: %s", listed)
     return {NOT_HONOURED: listed}
 
 

@@ -80,7 +80,12 @@ B = TypeVar("B", bound="Body")
 class Body(BaseModel):
     """A JSON object of a request: strict types, no unknown names, null the same as absent."""
 
-    model_config = ConfigDict(strict=True, frozen=True, defer_build=True)
+    model_config = ConfigDict(
+        strict=True,
+        frozen=True,
+        defer_build=True,
+        json_schema_extra={"additionalProperties": False},  # as `_known_names` has it
+    )
 
     @model_validator(mode="before")
     @classmethod

@@ -40,7 +40,11 @@ app = typer.Typer(
 
 def _set_debug(ctx: typer.Context, value: bool) -> None:
     if value:
-        session_of(ctx).debug = True
+        from llmrun import log
+
+        session = session_of(ctx)
+        session.debug = True
+        log.setup("DEBUG", session.settings.log_format)
 
 
 def _set_quiet(ctx: typer.Context, value: bool) -> None:
@@ -72,7 +76,10 @@ def root(  # the three flags act in their callbacks, so the function has no use 
     debug: Annotated[  # noqa: ARG001 (see above)
         bool,
         typer.Option(
-            "--debug", help="Show the traceback of an error.", callback=_set_debug, expose_value=False
+            "--debug",
+            help="Show what is asked of the daemon, and the traceback of an error.",
+            callback=_set_debug,
+            expose_value=False,
         ),
     ] = False,
     quiet: Annotated[  # noqa: ARG001 (see above)

@@ -5,6 +5,7 @@ It does not find or start the daemon (`connection` does) and knows no terminal.
 
 from __future__ import annotations
 
+import logging
 import ssl
 from collections.abc import Iterator, Sequence
 from typing import Any, TypeVar
@@ -28,7 +29,10 @@ from llmrun.client.wire import (
 )
 from llmrun.errors import CONFIG, DAEMON_UNREACHABLE, INTERNAL, LlmrunError
 from llmrun.hosts import base_url
+from llmrun.log import fields
 from llmrun.types import Message, Options, OutputFormat
+
+log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
@@ -50,6 +54,13 @@ def _trust(file: str | None) -> ssl.SSLContext:
                 CONFIG, f"the certificate {file} cannot be read: {error}", hint="mend LLMRUN_TLS_CERT"
             ) from None
     return context
+
+
+def _tell(response: httpx.Response) -> None:
+    """Log what was asked and how it was answered, under the id that the daemon gave the request."""
+    asked, status = f"{response.request.method} {response.request.url.path}", response.status_code
+    about = {"request": response.headers.get("x-request-id", ""), **fields(asked=asked, status=status)}
+    log.debug("%s: %d", asked, status, extra=about)
 
 
 class Client:
@@ -77,6 +88,7 @@ class Client:
             limits=httpx.Limits(max_connections=None),  # as many as there are calls at once
             trust_env=False,
             verify=_trust(trusts) if tls else False,
+            event_hooks={"response": [_tell]},
         )
 
     def chat(

@@ -11,6 +11,7 @@ import logging
 import math
 import time
 from collections.abc import Sequence
+from contextvars import Context
 from dataclasses import dataclass
 
 from llmrun.config import Settings
@@ -163,7 +164,9 @@ class RunnerPool:
     def start(self, wanted: Wanted) -> None:
         log.info("loading %s", wanted.name)
         process = RunnerProcess(wanted.load, command=self._command, limits=self._limits)
-        task = asyncio.get_running_loop().create_task(self._own(process), name=f"runner {wanted.name}")
+        # It outlives the request that it is started for: its records are not that one's.
+        name = f"runner {wanted.name}"
+        task = Context().run(asyncio.get_running_loop().create_task, self._own(process), name=name)
         self._seats[wanted.name] = _Seat(process, time.time(), task)
 
     def stop(self, name: str, error: LlmrunError) -> None:

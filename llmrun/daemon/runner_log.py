@@ -3,27 +3,20 @@
 from __future__ import annotations
 
 import logging
-import re
 from collections import deque
 
-KEPT_LINES = 20
-LONGEST_LINE = 4000
+from llmrun.log import record_of
 
-_RECORD = re.compile(rb"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d ([DIWEC]) (.*)")
-_LEVELS = {
-    b"D": logging.DEBUG,
-    b"I": logging.INFO,
-    b"W": logging.WARNING,
-    b"E": logging.ERROR,
-    b"C": logging.CRITICAL,
-}
+KEPT_LINES = 20
+LONGEST_LINE = 128 * 1024  # bytes; a record of ours is shorter
+LONGEST_KEPT = 4000  # characters
 
 
 class RunnerLog:
     """Bytes in, log records out, under `llmrun.runner.NAME`.
 
-    A line that has the text form of `llmrun.log` keeps its level and loses its time; any other (what
-    native code prints before it aborts) is taken as it is. Endless lines are cut.
+    A line that is a record in the JSON form of `llmrun.log` keeps its level, its request and its fields; any
+    other (what native code prints before it aborts) is taken as it is. Endless lines are cut.
     """
 
     def __init__(self, name: str) -> None:
@@ -50,12 +43,15 @@ class RunnerLog:
         self._rest = b""
 
     def _take(self, line: bytes) -> None:
-        line = line.strip()[:LONGEST_LINE]
+        line = line.strip()
         if not line:
             return
-        level, message = logging.INFO, line
-        if record := _RECORD.fullmatch(line):
-            level, message = _LEVELS[record[1]], record[2]
-        text = message.decode("utf-8", "replace")
-        self._tail.append(text)
-        self._log.log(level, "%s", text)
+        record = record_of(line, self._log.name)
+        if record is None:
+            text = line[:LONGEST_KEPT].decode("utf-8", "replace")
+            self._log.info("%s", text)
+        else:
+            text = "\n".join(filter(None, (record.getMessage(), record.exc_text)))
+            if self._log.isEnabledFor(record.levelno):
+                self._log.handle(record)
+        self._tail.extend(each[:LONGEST_KEPT] for each in text.splitlines())

@@ -26,8 +26,9 @@ from llmrun.daemon.room import Room
 from llmrun.daemon.wanted import Wanted
 from llmrun.daemon.weighing import Weigher
 from llmrun.errors import CANCELLED, INTERNAL, SHUTTING_DOWN, LlmrunError
+from llmrun.log import fields
 from llmrun.store import Blobs, Modelfile, PullProgress, Removed, StoredModel
-from llmrun.types import AnyRequest, Event, Failed, Finished, GenerateRequest, Terminal
+from llmrun.types import AnyRequest, Event, Failed, Finished, GenerateRequest, Terminal, Usage
 
 log = logging.getLogger(__name__)
 
@@ -170,7 +171,7 @@ class Service:
         queue, while its model loads, in prefill and in decode. Times in Finished count from here.
         """
         arrived = time.monotonic()
-        model, outcome = "", CANCELLED.code
+        model, outcome, usage = "", CANCELLED.code, Usage(prompt=0, completion=0)
         try:
             request, wanted = await asyncio.to_thread(self._prepared, request)
             model = wanted.name
@@ -188,7 +189,7 @@ class Service:
                 lease.served = isinstance(last, Finished)
             # Yielded only now, so that a client that reads no further holds no lease.
             if isinstance(last, Finished):
-                outcome = OK
+                outcome, usage = OK, last.usage
                 yield self._finished(model, request, last, waited_ms)
             else:
                 outcome = last.error.code
@@ -198,12 +199,25 @@ class Service:
             raise
         except Exception as error:
             outcome = INTERNAL.code
-            log.exception("request %s failed", request.id)
+            log.exception("the request failed", extra={"request": request.id})
             yield Failed(LlmrunError(INTERNAL, f"the request failed: {error}").info())
         finally:
             self.counters.requests[model, outcome] += 1
-            seconds = time.monotonic() - arrived
-            log.info("request %s to %s: %s after %.2f s", request.id, model or "no model", outcome, seconds)
+            self._tell(request.id, model, outcome, time.monotonic() - arrived, usage)
+
+    @staticmethod
+    def _tell(request_id: str, model: str, outcome: str, seconds: float, usage: Usage) -> None:
+        """Log how a request ended."""
+        told = fields(
+            model=model,
+            outcome=outcome,
+            seconds=round(seconds, 3),
+            prompt=usage.prompt,
+            cached=usage.cached,
+            completion=usage.completion,
+        )
+        about = model or "no model"
+        log.info("%s: %s after %.2f s", about, outcome, seconds, extra={"request": request_id, **told})
 
     def _prepared(self, request: R) -> tuple[R, Wanted]:
         """The request with its model's defaults, and what it wants loaded; reads the disk."""

@@ -172,7 +172,7 @@ def main() -> None:
     threading.stack_size(STACK)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal's Ctrl-C is the daemon's to handle
     pipe = _own_stdout()
-    log.setup()
+    log.setup(fmt="json")  # the daemon gives it the form that it was told
     writer = FrameWriter(pipe, time.monotonic)
     writer.start()
     frames = read_frames(os.dup(sys.stdin.fileno()))

@@ -5,15 +5,19 @@ Works on preparing threads, so that templates, tokenising and grammars never hol
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections.abc import Callable
 
 from llmrun.engine import EngineRequest, VectorRequest
 from llmrun.errors import CANCELLED, INTERNAL, INVALID_REQUEST, LlmrunError
+from llmrun.log import fields, note_request
 from llmrun.runner.answers import Answers
 from llmrun.runner.loading import Loaded
 from llmrun.runner.texts import TextDesk
 from llmrun.types import AnyRequest, EmbedRequest, Event, Failed, GenerateRequest, Lookup
+
+log = logging.getLogger(__name__)
 
 _Ready = EngineRequest | VectorRequest | list[Event]
 
@@ -64,11 +68,19 @@ class Desk:
 
     def prepare(self, request: AnyRequest) -> None:
         """Hand the request to the engine or answer it, or end it with the reason why not."""
+        note_request(request.id)
+        try:
+            self._prepare(request)
+        finally:
+            note_request("")
+
+    def _prepare(self, request: AnyRequest) -> None:
         arrived = self._clock()
         ready: _Ready
         try:
             self._refuse_cancelled(request.id)  # nobody behind it should wait for what nobody wants
             ready = self._ready(request, arrived)
+            _tell(ready)
         except LlmrunError as error:
             ready = [Failed(error.info())]
         except Exception as error:
@@ -118,3 +130,12 @@ class Desk:
         if isinstance(request, EmbedRequest):
             return self._loaded.vectors.embedding(request, arrived)
         return self._loaded.vectors.ranking(request, arrived)
+
+
+def _tell(ready: _Ready) -> None:
+    """Log what is about to be computed: of a runner that dies, the last lines tell what it had begun."""
+    if isinstance(ready, EngineRequest):
+        log.info("computes a prompt of %d tokens", len(ready.prompt), extra=fields(prompt=len(ready.prompt)))
+    elif isinstance(ready, VectorRequest):
+        tokens = sum(map(len, ready.inputs))
+        log.info("computes %d inputs of %d tokens", len(ready.inputs), tokens, extra=fields(prompt=tokens))

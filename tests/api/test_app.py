@@ -129,7 +129,8 @@ def test_chat_stranger_error_is_500_with_the_request_id_and_no_traceback(
     assert response.headers["x-request-id"] in error["message"]
     assert "secret" not in response.text
     assert "ZeroDivisionError" in caplog.text
-    assert response.headers["x-request-id"] in caplog.text
+    (failure,) = (record for record in caplog.records if record.levelname == "ERROR")
+    assert vars(failure)["request"] == response.headers["x-request-id"]
 
 
 def test_chat_answer_without_an_end_is_an_error(http: TestClient, service: ScriptedService) -> None:
@@ -265,3 +266,15 @@ def test_prompts_are_not_logged(
     http.post(CHAT, json=ask(messages=[{"role": "my secret diary", "content": ""}]))
     assert service.asked
     assert "diary" not in caplog.text
+
+
+def test_app_exports_no_telemetry_wherever_the_environment_points(
+    service: ScriptedService, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """FastAPI exports traces where this asks it to, or warns that a library is missing."""
+    monkeypatch.setenv("FASTAPI_OTEL_AUTO_CONFIGURE", "true")
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:9")
+    app = create_app(service, Settings(), lambda: None)
+    with TestClient(app, base_url=BASE) as client:
+        assert client.get("/health").status_code == 200
+    assert not [record for record in caplog.records if record.name.startswith("fastapi")]

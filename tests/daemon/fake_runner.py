@@ -6,6 +6,7 @@ appends what happens to `loads` and `cancels` beside the model's path.
 
 from __future__ import annotations
 
+import json
 import os
 import select
 import signal
@@ -83,7 +84,7 @@ def load_model(load: Load, script: str) -> None:
     """good; gate: ready once the file `open` lies beside, or ends when told to; fails; dies; hangs;
     crawls: slow but going on; stubborn: ends neither when asked nor on SIGTERM; mute: answers no cancel;
     deaf: ends at the end of its input only; frozen: gives no sign of life when asked."""
-    log("I", f"loading {load.name}")
+    log("info", f"loading {load.name}")
     if "stubborn" in script:
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
     send(LoadProgress(0.1))
@@ -156,7 +157,7 @@ def generate(request: GenerateRequest) -> None:
         send_event(request.id, Failed(LlmrunError(NO_MEMORY, "no cells").info()))
         return
     send_event(request.id, Text(0, "one"))
-    log("W", f"about to {prompt}")
+    log("warning", f"about to {prompt}")
     if prompt == "kill":
         os.kill(os.getpid(), signal.SIGKILL)
     elif prompt == "segv":
@@ -223,7 +224,8 @@ def read(size: int) -> bytes:
 
 
 def log(level: str, text: str) -> None:
-    print(f"2026-01-01 12:00:00 {level} llmrun.runner: {text}", file=sys.stderr, flush=True)
+    told = {"level": level, "logger": "llmrun.runner", "message": text}
+    print(json.dumps(told), file=sys.stderr, flush=True)
 
 
 def note(path: Path, line: str) -> None:

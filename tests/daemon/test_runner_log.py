@@ -5,14 +5,14 @@ import logging
 import pytest
 
 from llmrun import log
-from llmrun.daemon.runner_log import KEPT_LINES, LONGEST_LINE, RunnerLog
+from llmrun.daemon.runner_log import KEPT_LINES, LONGEST_KEPT, LONGEST_LINE, RunnerLog
 
 
 def test_feed_own_records_keep_their_level(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG, "llmrun")
     runner_log = RunnerLog("qwen2.5:7b")
-    runner_log.feed(b"2026-01-01 12:00:00 W llmrun.engine: slow")
-    runner_log.feed(b" step\nGGML_ASSERT failed\n")
+    runner_log.feed(b'{"level": "warning", "logger": "llmrun.engine", "message": "slow')
+    runner_log.feed(b' step"}\nGGML_ASSERT failed\n')
     assert caplog.record_tuples == [
         ("llmrun.runner.qwen2.5:7b", logging.WARNING, "llmrun.engine: slow step"),
         ("llmrun.runner.qwen2.5:7b", logging.INFO, "GGML_ASSERT failed"),
@@ -25,13 +25,39 @@ def test_feed_own_records_keep_their_level(caplog: pytest.LogCaptureFixture) -> 
 def test_feed_what_our_log_writes_is_the_record_again(
     level: int, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """The text form is written in `llmrun.log` and read here."""
     caplog.set_level(logging.DEBUG, "llmrun")
     monkeypatch.setattr(log, "ROOT", logging.Logger("spare"))
-    log.setup()
-    written = logging.LogRecord("llmrun.engine", level, "", 0, "step %d", (5,), None)
-    RunnerLog("a").feed(log.ROOT.handlers[0].format(written).encode() + b"\n")
-    assert caplog.record_tuples == [("llmrun.runner.a", level, "llmrun.engine: step 5")]
+    log.setup(fmt="json")
+    (handler,) = log.ROOT.handlers
+    written = logging.LogRecord("llmrun.engine", level, "", 0, "step %d\n", (5,), None)
+    vars(written).update(request="req_1", fields={"prompt": 7})
+    handler.filter(written)
+    RunnerLog("a").feed(handler.format(written).encode() + b"\n")
+    assert caplog.record_tuples == [("llmrun.runner.a", level, "llmrun.engine: step 5\\n")]
+    (read,) = map(vars, caplog.records)
+    assert (read["request"], read["fields"]) == ("req_1", {"prompt": 7})
+
+
+def test_feed_traceback_stays_with_its_record_and_is_in_the_tail(caplog: pytest.LogCaptureFixture) -> None:
+    runner_log = RunnerLog("a")
+    error = "Traceback\\n  File x\\nValueError: no"
+    line = f'{{"level": "error", "logger": "llmrun", "message": "failed", "error": "{error}"}}\n'
+    runner_log.feed(line.encode())
+    assert [record.exc_text for record in caplog.records] == ["Traceback\n  File x\nValueError: no"]
+    assert runner_log.tail == ["llmrun: failed", "Traceback", "  File x", "ValueError: no"]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        '{"level": "loud", "logger": "x", "message": "y"}', '{"level": [], "logger": "x", "message": "y"}',
+        "[1, 2]", "{}", '"text"', "null", "{" * 100_000, '{"level": "info"}', '{"a": ' * 5000,
+    ],
+)  # fmt: skip
+def test_feed_line_that_only_looks_like_a_record_is_text(line: str, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.DEBUG, "llmrun")
+    RunnerLog("a").feed(line.encode() + b"\n")
+    assert caplog.record_tuples == [("llmrun.runner.a", logging.INFO, line[:LONGEST_KEPT])]
 
 
 def test_tail_keeps_the_last_lines_and_one_without_an_end() -> None:
@@ -45,9 +71,9 @@ def test_tail_keeps_the_last_lines_and_one_without_an_end() -> None:
 def test_feed_endless_line_is_cut() -> None:
     runner_log = RunnerLog("a")
     for _ in range(100):
-        runner_log.feed(b"x" * 1000)
+        runner_log.feed(b"x" * (LONGEST_LINE // 4))
     assert len(runner_log.tail) == 20
-    assert all(len(line) <= LONGEST_LINE for line in runner_log.tail)
+    assert all(len(line) <= LONGEST_KEPT for line in runner_log.tail)
 
 
 def test_feed_bytes_that_are_no_text_are_replaced() -> None:

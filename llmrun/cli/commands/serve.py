@@ -40,7 +40,7 @@ def serve(
         str | None, typer.Option(metavar="COUNT", help="Sequences decoded together per model, or auto.")
     ] = None,
     ctx: Annotated[str | None, typer.Option(metavar="TOKENS", help="Context per model, or auto.")] = None,
-    log_format: Annotated[LogFormat, typer.Option(help="Form of the log lines.")] = LogFormat.text,
+    log_format: Annotated[LogFormat | None, typer.Option(help="Form of the log lines.")] = None,
     no_auth: Annotated[
         bool, typer.Option("--no-auth", help="Serve beyond loopback without an API key.")
     ] = False,
@@ -54,7 +54,7 @@ def serve(
       llmrun serve --host 0.0.0.0 --port 8080 --api-key "$KEY"
     """
     session = session_of(context)
-    flags: dict[str, Any] = {"api_key": api_key}
+    flags: dict[str, Any] = {"api_key": api_key, "log_format": log_format and log_format.value}
     texts = {"parallel": parallel, "ctx": ctx, "tls_cert": tls_cert, "tls_key": tls_key}
     for name, text in texts.items():
         if text is not None:
@@ -67,7 +67,7 @@ def serve(
     from llmrun import log
     from llmrun.api import serve as server
 
-    log.setup("DEBUG" if session.debug else "INFO", log_format.value)
+    log.setup("DEBUG" if session.debug else "INFO", settings.log_format)
     if private:
         server.serve_private(settings, session.paths)
     else:
