@@ -222,6 +222,9 @@ class Settings:
     gpu_layers: int | None = _setting(None, _auto_or_layers, "auto or a count", "layers kept on the GPU")
     threads: int | None = _setting(None, _auto_or_count, "auto or a count", "compute threads")
     origins: tuple[str, ...] = _setting((), _origins, "https://a.example,…", "further web origins allowed")
+    offline: bool = _setting(
+        False, _switch, "1 or 0", "fetch nothing: no connection but those to the daemon itself"
+    )
     log_format: str = _setting(
         "text", _log_format, " or ".join(LOG_FORMATS), "form of the log lines of every process"
     )

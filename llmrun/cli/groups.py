@@ -45,7 +45,7 @@ SECTIONS: dict[str, dict[str, str]] = {
     },
 }
 ALIASES = {"ls": "list"}
-EVERYWHERE = ("debug", "quiet")  # the names of the flags that every command takes
+EVERYWHERE = ("debug", "quiet", "offline")  # the names of the flags that every command takes
 _MODULES = {name: module for section in SECTIONS.values() for name, module in section.items()}
 
 

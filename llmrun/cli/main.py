@@ -52,6 +52,11 @@ def _set_quiet(ctx: typer.Context, value: bool) -> None:
         session_of(ctx).out.mode = "quiet"
 
 
+def _set_offline(_ctx: typer.Context, value: bool) -> None:
+    if value:
+        os.environ["LLMRUN_OFFLINE"] = "1"  # read wherever settings are, and by a daemon that is started
+
+
 def _show_version(ctx: typer.Context, value: bool) -> None:
     if value:
         from llmrun.cli.version import version_line
@@ -61,7 +66,7 @@ def _show_version(ctx: typer.Context, value: bool) -> None:
 
 
 @app.callback(invoke_without_command=True)
-def root(  # the three flags act in their callbacks, so the function has no use for them
+def root(  # the four flags act in their callbacks, so the function has no use for them
     ctx: typer.Context,
     version: Annotated[  # noqa: ARG001 (see above)
         bool,
@@ -85,6 +90,12 @@ def root(  # the three flags act in their callbacks, so the function has no use 
     quiet: Annotated[  # noqa: ARG001 (see above)
         bool,
         typer.Option("--quiet", help="Results and errors only.", callback=_set_quiet, expose_value=False),
+    ] = False,
+    offline: Annotated[  # noqa: ARG001 (see above)
+        bool,
+        typer.Option(
+            "--offline", help="Fetch nothing from anywhere.", callback=_set_offline, expose_value=False
+        ),
     ] = False,
 ) -> None:
     """Run quantised language models on your own machine.

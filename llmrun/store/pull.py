@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from llmrun.errors import DISK, DOWNLOAD, LlmrunError
+from llmrun.store import network
 from llmrun.store.catalogue import Catalogue
 from llmrun.store.facts import Facts
 from llmrun.store.gather import Gather, Gathered
@@ -76,10 +77,9 @@ class Pull:
         if len(failures) == 1:
             return failures[0][1]
         reasons = ". ".join(f"{source}: {error}" for source, error in failures)
+        hint = network.HINT if network.is_offline() else "check the connection, then pull again"
         return LlmrunError(
-            DOWNLOAD,
-            f"no source of {self.recipe.reference} could be used. {reasons}",
-            hint="check the connection, then pull again",
+            DOWNLOAD, f"no source of {self.recipe.reference} could be used. {reasons}", hint=hint
         )
 
     def _try(self, source: Reference) -> Manifest | LlmrunError:

@@ -21,6 +21,7 @@ from urllib.parse import urlsplit
 
 from llmrun import __version__
 from llmrun.errors import DOWNLOAD, NOT_FOUND, LlmrunError
+from llmrun.store import network
 from llmrun.store.reference import LOOPBACK
 from llmrun.store.wanted import DENIED
 
@@ -85,8 +86,10 @@ async def _no_step_down(response: httpx.Response) -> None:
 
 
 def client(connections: int = 1) -> httpx.AsyncClient:
+    """What all requests of the store are sent with. LlmrunError where nothing may be."""
     import httpx
 
+    network.require("no request is sent")
     try:
         return httpx.AsyncClient(
             verify=trust(),

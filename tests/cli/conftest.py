@@ -7,12 +7,14 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from llmrun import log
 from llmrun.config import Paths
 from llmrun.store import Store
 from tests.api.scripted import MODEL, ScriptedService
@@ -20,6 +22,15 @@ from tests.api.server import serving
 from tests.support.tiny import write_llama
 
 TIMEOUT = 60
+
+
+@contextmanager
+def _own_log() -> Iterator[None]:
+    """`--debug` sends our log to a stderr that is the test's alone."""
+    before = log.ROOT.handlers[:], log.ROOT.level, log.ROOT.propagate
+    yield
+    log.ROOT.handlers[:], log.ROOT.propagate = before[0], before[2]
+    log.ROOT.setLevel(before[1])
 
 
 @dataclass
@@ -47,9 +58,10 @@ class Shell:
         stream = None if stdin is None else piped(stdin)
         with self.monkeypatch.context() as patch:
             patch.setattr(sys, "stdin", stream)
-            for name, value in self.env.items():
-                patch.setenv(name, value)
-            code = main(args)
+            for name, value in {"LLMRUN_OFFLINE": "0", **self.env}.items():
+                patch.setenv(name, value)  # the flag sets the variable: it ends with the command
+            with _own_log():
+                code = main(args)
         if stream:
             stream.close()
         return Done(code, *self.capsys.readouterr())

@@ -166,3 +166,10 @@ def test_shell_completion_knows_commands_and_models(stocked: Shell) -> None:
         )
         done = stocked.finish()
         assert expected in done.out.split(), done
+
+
+@pytest.mark.parametrize("args", [["--offline", "pull"], ["pull", "--offline"]])
+def test_offline_flag_is_understood_everywhere_and_fetches_nothing(shell: Shell, args: list[str]) -> None:
+    done = shell.run(*args, "https://127.0.0.1:9/x.gguf")
+    assert done.code == 1
+    assert "llmrun is offline, so https://127.0.0.1:9/x.gguf is not asked" in done.err

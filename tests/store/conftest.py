@@ -40,6 +40,7 @@ def progress() -> list[PullProgress]:
 @pytest.fixture(autouse=True)
 def _own_network(monkeypatch: pytest.MonkeyPatch) -> None:
     """The servers of these tests are on this machine, whatever proxy and certificates its user has set."""
+    monkeypatch.delenv("LLMRUN_OFFLINE", raising=False)
     for name in ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "SSL_CERT_FILE", "SSL_CERT_DIR", *_BUNDLES):
         monkeypatch.delenv(name, raising=False)
         monkeypatch.delenv(name.lower(), raising=False)

@@ -8,6 +8,8 @@ from collections.abc import Mapping
 from urllib.parse import urlsplit
 
 from llmrun.cli.doctor.finding import Finding, ok, warning
+from llmrun.errors import LlmrunError
+from llmrun.store.network import WHY, is_offline
 
 HUB = "https://huggingface.co"
 TIMEOUT = 4.0
@@ -16,6 +18,11 @@ _OFFLINE = ("1", "ON", "YES", "TRUE")  # as huggingface_hub reads it
 
 def check_network(env: Mapping[str, str] = os.environ) -> list[Finding]:
     """Whether models can be pulled. Nothing here is broken: those on this machine run without."""
+    try:
+        if is_offline():
+            return [ok("hub", f"not asked, for {WHY}")]
+    except LlmrunError:  # which is a finding of its own
+        return [ok("hub", "not asked, for the settings cannot be read")]
     if env.get("HF_HUB_OFFLINE", "").upper() in _OFFLINE:
         return [ok("hub", "not asked, as HF_HUB_OFFLINE wishes")]
     endpoint = env.get("HF_ENDPOINT", "").rstrip("/") or HUB

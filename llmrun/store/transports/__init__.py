@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import importlib
 
+from llmrun.store import network
 from llmrun.store.reference import (
     FileRef,
     HubRef,
@@ -35,5 +36,7 @@ def offer_of(reference: Reference) -> Offer:
     name = _MODULES.get(type(reference))
     if name is None:
         raise ValueError(f"{reference} is a name, not a source")
+    if not isinstance(reference, FileRef | HubRef):  # the Hub has a cache on this machine
+        network.require(f"{reference} is not asked")
     offer: Offer = importlib.import_module(f"{__name__}.{name}").offer(reference)
     return offer

@@ -4,7 +4,8 @@ The client names the files, their sizes and digests, finds the user's token (`HF
 endpoint (`HF_ENDPOINT`), and keeps the shared cache (`HF_HUB_CACHE`, `HF_HOME`). A file that is already in
 that cache is used there. Other bytes are fetched by our own downloader into our own store, because the
 client throws a partial file away when its process ends (since its version 1), and large pulls must resume.
-`HF_HUB_OFFLINE`, or a Hub that cannot be reached, leaves what the cache holds.
+`HF_HUB_OFFLINE`, `LLMRUN_OFFLINE`, or a Hub that cannot be reached, leaves what the cache holds. The client
+is told to say nothing of this machine: its user agent would name Python and the libraries here.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from llmrun.errors import DOWNLOAD, NOT_FOUND, LlmrunError
-from llmrun.store import web
+from llmrun.store import network, web
 from llmrun.store.reference import HubRef
 from llmrun.store.transports.base import Offer
 from llmrun.store.transports.repository import Listed, offer_from
@@ -24,6 +25,8 @@ from llmrun.store.wanted import Wanted
 
 if TYPE_CHECKING:
     from huggingface_hub import ModelInfo
+
+os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")  # before the client is imported
 
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 
@@ -39,10 +42,11 @@ def offer(reference: HubRef) -> Offer:
     except _Unreachable as problem:
         cached = _in_cache(repo)
         if not cached:
+            hint = "check the connection (HF_ENDPOINT names a mirror), then pull again"
             raise LlmrunError(
                 DOWNLOAD,
                 f"{problem}, and its cache does not hold {repo}",
-                hint="check the connection (HF_ENDPOINT names a mirror), then pull again",
+                hint=network.HINT if network.is_offline() else hint,
             ) from problem.__cause__
         return offer_from(reference, cached, _pattern(repo), f"{problem}, so its cache is used: ")
 
@@ -63,6 +67,8 @@ def _ask(repo: str, tries: int = 2) -> ModelInfo:
     from huggingface_hub import HfApi, constants
     from huggingface_hub.errors import GatedRepoError, HfHubHTTPError, RepositoryNotFoundError
 
+    if network.is_offline():
+        raise _Unreachable("the Hub is not asked, for llmrun is offline")
     if constants.HF_HUB_OFFLINE:
         raise _Unreachable("the Hub is not asked (HF_HUB_OFFLINE)")
     try:

@@ -36,6 +36,12 @@ def test_offline_by_wish_asks_nobody(nobody: str) -> None:
     assert (finding.level, finding.text) == ("ok", "not asked, as HF_HUB_OFFLINE wishes")
 
 
+def test_offline_llmrun_asks_nobody(nobody: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LLMRUN_OFFLINE", "1")
+    finding = only(network.check_network({"HF_ENDPOINT": nobody}))
+    assert (finding.level, finding.text) == ("ok", "not asked, for llmrun is offline")
+
+
 def test_mirror_that_answers_is_ok() -> None:
     with serving(ScriptedService()) as url:
         assert only(network.check_network({"HF_ENDPOINT": f"{url}/"})) == Finding(
