@@ -32,13 +32,13 @@ def note_permit(key: ApiKey | None) -> None:
     _key.set(key)
 
 
-def require_admin() -> None:
-    """LlmrunError FORBIDDEN where the request's key may only use models."""
+def require_admin(deed: str = "change what is here") -> None:
+    """LlmrunError FORBIDDEN where the request's key may only use models; `deed` is what it tries."""
     key = _key.get()
     if key is not None and not key.admin:
         raise LlmrunError(
             FORBIDDEN,
-            f"the key {key.name} may use models, not change what is here",
+            f"the key {key.name} may use models, not {deed}",
             hint="use the daemon's own key, or one made with: llmrun keys create NAME --admin",
         )
 
@@ -61,6 +61,7 @@ class PermittedService:
     async def ask(self, request: AnyRequest) -> AsyncGenerator[Event, None]:
         key = _key.get()
         if key is not None:
+            _refuse_template(request)
             model = await self.model(request.model)
             left = self._gate.tokens_left(key)
             if left is not None and isinstance(request, GenerateRequest):
@@ -148,6 +149,12 @@ class _Bill:
 def _allows(*names: str) -> bool:
     key = _key.get()
     return key is None or key.allows(*names)
+
+
+def _refuse_template(request: AnyRequest) -> None:
+    """A template is a program that runs beside everybody's answers, and may be slow: no guest brings one."""
+    if isinstance(request, GenerateRequest) and request.template is not None:
+        require_admin("bring templates")
 
 
 def _within(request: GenerateRequest, tokens: int, wanted: int | None) -> GenerateRequest:

@@ -158,6 +158,25 @@ def _in_time(context: Context, value: Any) -> Any:
     return value
 
 
+def _timed(filter: Callable[..., Any]) -> Callable[..., Any]:
+    """A filter that looks at the clock first: each may take a second, and a line holds thousands."""
+    wants = getattr(filter, "jinja_pass_arg", None)
+
+    @jinja2.pass_context
+    def looking(context: Context, *args: Any, **kwargs: Any) -> Any:
+        _in_time(context, None)
+        match wants and wants.name:
+            case "context":
+                return filter(context, *args, **kwargs)
+            case "eval_context":
+                return filter(context.eval_ctx, *args, **kwargs)
+            case "environment":
+                return filter(context.environment, *args, **kwargs)
+        return filter(*args, **kwargs)
+
+    return looking
+
+
 @jinja2.pass_context
 def _raise_exception(context: Context, message: str) -> None:
     words = _unmarked(context, str(message))
@@ -201,6 +220,7 @@ class ChatSandbox(ImmutableSandboxedEnvironment):
             raise_exception=_raise_exception, strftime_now=_strftime_now, namespace=ChatNamespace, dict=_dict
         )
         del self.globals["lipsum"]  # texts of any length, of no use in a prompt
+        self.filters = {name: _timed(each) for name, each in self.filters.items()}
 
     def read(self, source: str) -> nodes.Template:
         """The template's syntax tree, with comparisons made blind to marks and loops and macros that look at
@@ -226,6 +246,7 @@ class ChatSandbox(ImmutableSandboxedEnvironment):
         return super().is_safe_attribute(obj, attr, value)
 
     def call(self, context: Context, function: Any, /, *args: Any, **kwargs: Any) -> Any:
+        _in_time(context, None)
         mark = _mark_of(context)
         text = getattr(function, "__self__", None)
         if mark and isinstance(text, str) and mark.sign in text:

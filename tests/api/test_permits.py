@@ -88,6 +88,7 @@ def test_models_list_shows_what_a_key_may_use(http: TestClient, ring: Keyring) -
         ("POST", "/api/pull", {"model": "x"}),
         ("POST", "/api/copy", {"source": MODEL, "destination": "y"}),
         ("POST", "/api/create", {"model": "y", "from": MODEL, "stream": False}),
+        ("POST", "/api/generate", {"model": MODEL, "prompt": "x", "template": "{{ prompt }}"}),
         ("DELETE", "/api/delete", {"model": MODEL}),
         ("HEAD", f"/api/blobs/sha256:{'0' * 64}", None),
         ("POST", f"/api/blobs/sha256:{'0' * 64}", None),
@@ -104,7 +105,7 @@ def test_key_that_is_no_admins_changes_nothing(
 ) -> None:
     guest, admin = ring.create("guest"), ring.create("admin", admin=True)
     assert http.request(method, path, json=body, headers=bearer(guest)).status_code == 403
-    touched = (shutdowns, service.stopped, service.removed, service.copied, service.created)
+    touched = (shutdowns, service.stopped, service.removed, service.copied, service.created, service.asked)
     assert not any(touched)
     assert http.request(method, path, json=body, headers=bearer(admin)).status_code != 403
 

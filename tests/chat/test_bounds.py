@@ -21,6 +21,8 @@ ENDLESS = {
     "loops": "{% for a in r %}{% for b in r %}{% for c in r %}{% endfor %}{% endfor %}{% endfor %}",
     "turns left out": "{% for a in r %}{% for b in r if not b + 1 %}{% endfor %}{% endfor %}",
     "macros": "{% macro f(n) %}{% if n %}{{ f(n - 1) }}{{ f(n - 1) }}{% endif %}{% endmacro %}{{ f(40) }}",
+    "many filters in a row": "{% set x = r | list %}" + "{% set y = x | sum %}" * 2000,
+    "many calls in a row": "{% set x = 'ab' * 100000 %}" + "{% set y = x.upper() %}" * 2000,
     "recursion": "{% for n in [40] recursive %}{% if n %}{{ loop([n - 1, n - 1]) }}{% endif %}{% endfor %}",
 }
 GROWING = {

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from llmrun.chat import sandbox
-from llmrun.chat.template import ChatTemplate, render
+from llmrun.chat.template import MAX_SOURCE, ChatTemplate, render
 from llmrun.errors import TEMPLATE, LlmrunError
 from tests.chat.templates import CHATML, LLAMA3, MISTRAL, SMOLLM2
 
@@ -183,6 +183,18 @@ def test_template_that_fails_says_where_or_why(template: str, part: str) -> None
         "{{ self._TemplateReference__context.environment }}",
         "{{ lipsum.__globals__ }}",
         "{{ cycler.__init__.__globals__ }}",
+        "{{ messages | attr('__class__') }}{{ messages | attr('copy') | attr('__self__') }}",
+        "{{ [''] | map('attr', '__class__') | join }}",
+        "{{ [''] | selectattr('__class__') | join }}{{ [''] | sum(attribute='__class__') }}",
+        "{{ '{a.__class__}'.format_map({'a': 1}) }}",
+        "{% macro m() %}{{ caller._func.__globals__ }}{% endmacro %}{% call m() %}{% endcall %}",
+        "{% for a in [1] %}{{ loop.__init__.__globals__ }}{{ loop._iterator }}{% endfor %}",
+        "{{ (messages | map('upper')).gi_frame }}{{ (messages | map('upper')).gi_code }}",
+        "{{ joiner().__call__.__globals__ }}{{ nothing._undefined_exception }}",
+        "{% import 'os' as os %}{{ os }}",
+        "{% extends '/etc/passwd' %}",
+        "{% include ['/etc/passwd', 'file:///etc/passwd'] %}",
+        "{{ environment }}{{ context }}{{ request }}{{ open }}{{ __import__ }}{{ __builtins__ }}",
     ],
 )
 def test_sandbox_shows_nothing_of_python(template: str) -> None:
@@ -209,6 +221,24 @@ def test_sandbox_lets_a_template_change_lists_of_its_own() -> None:
 
 def test_render_json_of_what_a_filter_gives_is_a_list() -> None:
     assert render("{{ messages | map(attribute='role') | tojson }}", HELLO) == '["user"]'
+
+
+@pytest.mark.parametrize(
+    "template",
+    [
+        "{{ " + "(" * 50_000 + "1" + ")" * 50_000 + " }}",
+        "{{ " + "not " * 50_000 + "1 }}",
+        "{% if 1 %}" * 5_000 + "{% endif %}" * 5_000,
+        "{% for a in [1] %}" * 120 + "{% endfor %}" * 120,
+        "{{ " + "9" * 5_000 + " }}",
+        "x" * (MAX_SOURCE + 1),
+    ],
+    ids=["parentheses", "operators", "conditions", "loops", "digits", "length"],
+)
+def test_template_that_python_cannot_compile_is_an_error_of_the_template(template: str) -> None:
+    with pytest.raises(LlmrunError, match=r"cannot be read|characters") as failed:
+        ChatTemplate(template)
+    assert failed.value.kind is TEMPLATE
 
 
 @pytest.mark.parametrize(

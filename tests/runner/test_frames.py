@@ -56,3 +56,31 @@ def test_decode_of_random_bytes_is_a_frame_or_a_decode_error(body: bytes) -> Non
     for decode in (decode_down, decode_up):
         with contextlib.suppress(msgspec.DecodeError):
             decode(body)
+
+
+@given(
+    st.lists(st.sampled_from(FRAMES), min_size=1, max_size=4),
+    st.integers(0, 2000),
+    st.integers(0, 255),
+    st.lists(st.integers(1, 60), max_size=30),
+)
+def test_stream_with_a_damaged_byte_gives_frames_or_an_error_and_keeps_no_more_than_came(
+    frames: list[Down], where: int, byte: int, sizes: list[int]
+) -> None:
+    stream = bytearray(b"".join(map(encode, frames)))
+    stream[where % len(stream)] = byte
+    splitter = FrameSplitter()
+    rest, fed = bytes(stream), 0
+    with contextlib.suppress(ValueError, msgspec.DecodeError):
+        for size in [*sizes, len(rest)]:
+            for body in splitter.feed(rest[:size]):
+                decode_down(body)
+            rest, fed = rest[size:], fed + size
+            assert splitter.pending <= min(fed, len(stream))
+
+
+@pytest.mark.parametrize("opening", [b"\x91", b"\x81\xa1a"], ids=["lists", "objects"])
+def test_decode_of_bottomless_nesting_is_an_error_of_its_own(opening: bytes) -> None:
+    for decode in (decode_down, decode_up):
+        with pytest.raises((msgspec.DecodeError, RecursionError)):
+            decode(opening * 1_000_000)
