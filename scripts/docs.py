@@ -14,7 +14,7 @@ import itertools
 import re
 import sys
 from collections.abc import Callable, Iterator
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -54,12 +54,15 @@ def table(headings: list[str], rows: list[list[str]]) -> str:
     return "".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |\n" for line in lines)
 
 
+@cache
 def root_command() -> Any:
     return typer.main.get_command(app)
 
 
+@cache
 def subcommands(command: Any) -> dict[str, Any]:
-    """The commands of a group by name, in its order; none for a plain command."""
+    """The commands of a group by name, in its order; none for a plain command. Made once: Typer takes a
+    hundredth of a second for each."""
     if not hasattr(command, "list_commands"):
         return {}
     return {name: command.get_command(None, name) for name in command.list_commands(None)}
@@ -238,10 +241,11 @@ def unknown_words(first: str, rest: str) -> Iterator[str]:
     command, words = root_command(), [first, *rest.split()]
     while words and (inner := subcommands(command)) and not words[0].startswith("-"):
         name = words.pop(0)
-        if name not in inner and command.get_command(None, name) is None:
+        found = inner.get(name) or command.get_command(None, name)  # an alias is not listed
+        if found is None:
             yield f"llmrun {name}"
             return
-        command = command.get_command(None, name)
+        command = found
     known = {
         option for parameter in command.params for option in (*parameter.opts, *parameter.secondary_opts)
     }
