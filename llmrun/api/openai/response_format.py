@@ -26,13 +26,16 @@ def _schema_text(value: object) -> str:
         raise wrong("is nested too deeply") from None
 
 
+SchemaText = Annotated[str, PlainValidator(_schema_text), WithJsonSchema({"type": "object"})]
+
+
 class JsonSchema(Body):
-    name: Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]{1,64}$"), Ignored("a label for the schema")]
+    name: Annotated[
+        str | None, Field(pattern=r"^[A-Za-z0-9_-]{1,64}$"), Ignored("a label for the schema")
+    ] = None
     description: Annotated[str | None, Ignored("the model is not told of the schema")] = None
     schema_text: Annotated[
-        str,
-        PlainValidator(_schema_text),
-        WithJsonSchema({"type": "object"}),
+        SchemaText,
         Field(alias="schema", description="a keyword that cannot be enforced is an error that names it"),
     ]
     strict: Annotated[bool | None, Field(description="the schema binds in either case")] = None
@@ -47,6 +50,12 @@ class ResponseFormat(Body):
         Field(description="`text`, `json_object`, `json_schema`; not OpenAI's: `regex`, `grammar`, `choice`"),
     ]
     json_schema: Annotated[JsonSchema | None, Field(description="with type `json_schema`")] = None
+    schema_text: Annotated[
+        SchemaText | None,
+        Field(
+            alias="schema", description="llama.cpp's; with type `json_object` or `json_schema`: in its place"
+        ),
+    ] = None
     regex: Annotated[str | None, Field(min_length=1, description="not OpenAI's; the whole answer")] = None
     grammar: Annotated[str | None, Field(min_length=1, description="not OpenAI's; see `syntax`")] = None
     syntax: Annotated[
@@ -60,18 +69,23 @@ class ResponseFormat(Body):
 
     @model_validator(mode="after")
     def _fields_of_the_type(self) -> ResponseFormat:
-        wanted = _BELONGS.get(self.type)
+        wanted = _BELONGS.get(self.type) if self.schema_text is None else "schema_text"
+        if self.schema_text is not None and self.type not in ("json_object", "json_schema"):
+            raise wrong("is only allowed with type json_object or json_schema", "schema")
         for type_, name in _BELONGS.items():
             if name == wanted and getattr(self, name) is None:
                 raise wrong(f"is missing, which type {self.type} needs", name)
             if name != wanted and getattr(self, name) is not None:
-                raise wrong(f"is only allowed with type {type_}", name)
+                only = f"type {type_}" if self.schema_text is None else "no schema beside it"
+                raise wrong(f"is only allowed with {only}", name)
         if self.syntax is not None and self.type != "grammar":
             raise wrong("is only allowed with type grammar", "syntax")
         return self
 
     def output_format(self) -> OutputFormat | None:
         """The same in the engine's words; None: free text."""
+        if self.schema_text is not None:
+            return OutputFormat(kind="json_schema", text=self.schema_text, field=f"{_FIELD}.schema")
         if self.json_schema is not None:
             field = f"{_FIELD}.json_schema.schema"
             return OutputFormat(kind="json_schema", text=self.json_schema.schema_text, field=field)

@@ -65,6 +65,7 @@ class Sampling(Generation, OfBothRoutes, LlamaFormat):
     model: Annotated[
         str,
         Field(description="a name that `llmrun list` shows; needed where more than one could be meant"),
+        BeforeValidator(lambda value: "" if value is None else value),
     ] = ""
     presence_penalty: Annotated[float | None, Field(ge=-2, le=2, description="−2 to 2")] = None
     frequency_penalty: Annotated[float | None, Field(ge=-2, le=2, description="−2 to 2")] = None

@@ -52,6 +52,19 @@ def test_response_format_becomes_the_output_format(given: object, wanted: Output
     assert to_request(_chat(given), "r").output_format == wanted
 
 
+@pytest.mark.parametrize("kind", ["json_object", "json_schema"])
+def test_schema_in_llama_servers_place_is_the_same(kind: str) -> None:
+    output = to_request(_chat({"type": kind, "schema": SCHEMA}), "r").output_format
+    assert output is not None
+    assert (output.kind, output.field) == ("json_schema", "response_format.schema")
+    assert json.loads(output.text) == SCHEMA
+
+
+def test_json_schema_without_a_name_is_taken() -> None:
+    unnamed = {"type": "json_schema", "json_schema": {"schema": SCHEMA}}
+    assert to_request(_chat(unnamed), "r").output_format is not None
+
+
 @pytest.mark.parametrize("fields", [{}, {"strict": True}, {"strict": False, "description": "a thing"}])
 def test_json_schema_strict_or_not_carries_the_schema_as_it_is(fields: dict[str, object]) -> None:
     output = to_request(_chat(_json_schema(**fields)), "r").output_format
@@ -75,7 +88,6 @@ def test_completions_take_it_too() -> None:
         ({}, "response_format.type"),
         ({"type": "json"}, "response_format.type"),
         ({"type": "json_schema"}, "response_format.json_schema"),
-        ({"type": "json_schema", "json_schema": {"schema": {}}}, "response_format.json_schema.name"),
         ({"type": "json_schema", "json_schema": {"name": "x"}}, FIELD),
         (_json_schema(schema="{}"), FIELD),
         (_json_schema(schema=None), FIELD),
@@ -88,7 +100,9 @@ def test_completions_take_it_too() -> None:
         ({"type": "regex", "regex": "a", "syntax": "lark"}, "response_format.syntax"),
         ({"type": "choice", "choices": []}, "response_format.choices"),
         ({"type": "choice", "choices": [""]}, "response_format.choices.0"),
-        ({"type": "json_object", "schema": {}}, "response_format.schema"),
+        ({"type": "json_object", "schema": 123}, "response_format.schema"),
+        ({"type": "text", "schema": {}}, "response_format.schema"),
+        ({**_json_schema(), "schema": {}}, "response_format.json_schema"),
     ],
 )
 def test_response_format_of_no_shape_is_refused_by_field(given: object, field: str) -> None:
