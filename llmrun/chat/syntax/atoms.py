@@ -32,6 +32,12 @@ def _shared(rows: list[list[str]]) -> list[str]:
     return [column[0] for column in same]
 
 
+def special_tags(text: str) -> list[str]:
+    """The tags in `text` that look like tokens of their own, such as `<|end|>`, `<channel|>` or `[ARGS]`:
+    nobody writes them in prose, as one may write `<think>`."""
+    return [tag for tag in _TAG.findall(text) if tag.startswith("[") or "|" in tag or "｜" in tag]
+
+
 def first_tag(text: str) -> str:
     """`text` up to the end of its first tag; all of it where there is none."""
     match = _TAG.search(text)

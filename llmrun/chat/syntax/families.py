@@ -43,7 +43,7 @@ def known(template: ChatTemplate, derived: Syntax) -> Syntax:
 
 def harmony(derived: Syntax) -> Syntax:
     """OpenAI's harmony format: messages of several channels make one turn. A template shows one way to head a
-    call, models write others."""
+    call, models write others, and leave out parts of the heads of their texts."""
     calls = Calls(
         call=(
             "<|channel|>commentary to=functions.",
@@ -58,8 +58,14 @@ def harmony(derived: Syntax) -> Syntax:
     )
     return Syntax(
         reasoning=Block("<|channel|>analysis<|message|>", "<|end|><|start|>assistant"),
-        content=Block("<|channel|>final<|message|>"),
-        also_content=("<|channel|>commentary<|message|>",),
+        content=Block("<|channel|>final<|message|>", "<|end|>"),
+        also_content=(
+            "<|channel|>commentary<|message|>",
+            "<|channel|>commentary",
+            "<|channel|>final",
+            "<|start|>assistant",
+            "<|message|>",
+        ),
         calls=calls if derived.calls else None,
         after_content="<|end|><|start|>assistant",
         end="<|return|>",

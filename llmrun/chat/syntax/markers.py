@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Final
 
-from llmrun.chat.syntax.atoms import first_tag
+from llmrun.chat.syntax.atoms import first_tag, special_tags
 from llmrun.chat.syntax.form import Syntax
 
 CALL: Final = "call"
 REASONING: Final = "reasoning"
 CONTENT: Final = "content"
 END: Final = "end"
+STRAY: Final = "stray"
 
 _SHORTEST = 6  # characters of a tag that marks a call by itself
 
@@ -19,6 +21,7 @@ class Markers:
     """opening   what may stand in front of content, with what it marks, longest first
     texts     what may stand behind or between content; `kinds`: what each marks
     closes    what ends reasoning
+    strays    tags that are never content: where one stands for nothing it is left out
     bare      whether a call is known only by looking like one: a JSON object in place of content
     """
 
@@ -26,9 +29,12 @@ class Markers:
         opening = [(text, CONTENT) for text in (syntax.content.open, *syntax.also_content)]
         marked = [(syntax.content.close, CONTENT), (syntax.end, END)]
         self.closes: tuple[str, ...] = ()
+        self.strays = tuple(dict.fromkeys(tag for text in _texts(syntax) for tag in special_tags(text)))
         if reasoning := syntax.reasoning:
             opening += [(reasoning.open, REASONING), (reasoning.close, CONTENT)]
             self.closes = tuple(filter(str.strip, (reasoning.close, syntax.end)))
+            if special_tags(reasoning.open):
+                marked.append((reasoning.open, REASONING))
         self.bare = syntax.calls is not None and not syntax.calls.marker
         if syntax.calls:
             marked.append((syntax.calls.end, END))
@@ -36,6 +42,7 @@ class Markers:
                 marked.append((syntax.calls.open + syntax.calls.close, CONTENT))
         calls = [(text, CALL) for text in call_markers(syntax)]
         marked += calls
+        marked += [(tag, STRAY) for tag in self.strays]
         heads = tuple(text.strip() for text, _ in _visible(opening))
         opening += [(text, kind) for text, kind in calls if text.strip().startswith(heads)]
         self.opening = sorted(_visible(opening), key=lambda item: -len(item[0].strip()))
@@ -58,6 +65,16 @@ def call_markers(syntax: Syntax) -> list[str]:
             found.append(tag + space)
     # White space in a marker may be missing where the parser looks for it: models put some between tags.
     return [text.replace("><", "> <") for text in dict.fromkeys(found)]
+
+
+def _texts(syntax: Syntax) -> Iterator[str]:
+    """The texts between the parts of a turn, and between the slots of a call."""
+    for block in filter(None, (syntax.reasoning, syntax.content)):
+        yield from (block.open, block.close)
+    yield from (*syntax.also_content, syntax.after_content, syntax.end)
+    if calls := syntax.calls:
+        yield from (part for part in calls.call if isinstance(part, str))
+        yield from (calls.open, calls.separator, calls.close, calls.end, *calls.also)
 
 
 def primed_by(syntax: Syntax, prompt: str) -> str:

@@ -1,7 +1,8 @@
 """A model's text in, as it comes; content, reasoning and tool calls out. Knows one template's syntax.
 
 What is held back is only what could still become a marker. Text that turns out to be no call is content,
-marker and all, for then the model did not call. White space alone in front of a call or behind one is none.
+marker and all, for then the model did not call; but a tag that nobody writes in prose, such as `<|call|>`, is
+left out wherever it stands for nothing. White space alone in front of a call or behind one is none.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from collections.abc import Iterable, Iterator
 
 from llmrun.chat.syntax.call import Head, next_call, read_arguments, read_close, read_head, read_tail
 from llmrun.chat.syntax.form import Calls, Syntax
-from llmrun.chat.syntax.markers import CALL, END, REASONING, Markers
+from llmrun.chat.syntax.markers import CALL, END, REASONING, STRAY, Markers
 from llmrun.chat.syntax.pieces import (
     ArgumentsPiece,
     CallEndPiece,
@@ -75,7 +76,7 @@ class OutputParser:
                 self._source.unpin()
             if kind == REASONING:
                 yield from self._thinking()
-            if kind != CALL or (yield from self._called()):
+            if kind != STRAY and (kind != CALL or (yield from self._called())):
                 self._blank = ""
         if self._blank and not self._call:
             self._pieces.append(ContentPiece(self._blank))
@@ -111,7 +112,7 @@ class OutputParser:
 
     def _called(self) -> Reading[bool]:
         """Read the calls behind a marker. False where there is none: then the marker's first character is
-        content, and what follows it is read anew."""
+        content, or its first tag nothing, and what follows is read anew."""
         calls, source = self._syntax.calls, self._source
         if calls is None:
             return False
@@ -121,7 +122,8 @@ class OutputParser:
                 source.at = len(source.text)
                 return True
             source.back()
-            self._content(source.take(1))
+            if not (yield from self._stray()):
+                self._content(source.take(1))
             return False
         while head is not None:
             source.unpin()
@@ -132,6 +134,14 @@ class OutputParser:
                 source.back()
         yield from read_close(source, calls)
         return True
+
+    def _stray(self) -> Reading[bool]:
+        """Read past a tag that is never content, if one stands here."""
+        for tag in self._markers.strays:
+            if length := (yield from self._source.matches(tag)):
+                self._source.take(length)
+                return True
+        return False
 
     def _head(self, calls: Calls) -> Reading[Head | None]:
         head = yield from read_head(self._source, calls)

@@ -146,6 +146,11 @@ class Source:
                 continue
             for way, which in ways:
                 if self.text[self.at] == way[0] and (length := (yield from self.matches(way))):
+                    if self.cut and any(
+                        _begins(other, self.rest) for other, _ in ways if len(other) > len(way)
+                    ):
+                        self.at = len(self.text)
+                        return None
                     if pin:
                         self.pin()
                     self.at += length

@@ -13,6 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from llmrun.chat.syntax import FALLBACK, Syntax, derive
+from llmrun.chat.syntax.atoms import special_tags
+from llmrun.chat.syntax.markers import Markers
 from llmrun.chat.template import ChatTemplate
 from llmrun.types import Tool
 from tests.chat.syntax.families import FAMILIES, HARMONY
@@ -38,32 +40,16 @@ def texts(value: Any) -> Iterator[str]:
             yield from texts(getattr(value, field.name))
 
 
+WORDS = (*"fs{}\"'()=,: \n🦙\\", '{"s": "a"}', "text")
+
+
 @functools.cache
-def fragments(family: str) -> st.SearchStrategy[str]:
-    """The markers of a family, whole and in part, among other things that stand in calls."""
+def fragments(family: str, *, whole: bool = False) -> st.SearchStrategy[str]:
+    """The markers of a family, and unless `whole` parts of them, among other things that stand in calls."""
     markers = [text for text in set(texts(syntax(family))) if text]
     parts = [text[:cut] for text in markers for cut in (1, len(text) // 2, len(text) - 1)]
-    words = [
-        "f",
-        "s",
-        "{",
-        "}",
-        '{"s": "a"}',
-        '"',
-        "'",
-        "(",
-        ")",
-        "=",
-        ",",
-        ":",
-        " ",
-        "\n",
-        "text",
-        "🦙",
-        "<",
-        "\\",
-    ]
-    return st.lists(st.sampled_from(sorted({*markers, *parts, *words})), max_size=14).map("".join)
+    found = {*markers, *WORDS} if whole else {*markers, *WORDS, *parts, "<"}
+    return st.lists(st.sampled_from(sorted(found)), max_size=14).map("".join)
 
 
 @pytest.mark.parametrize("family", SOURCES)
@@ -75,6 +61,14 @@ def test_parser_any_text_is_the_same_message_bit_by_bit(family: str, data: st.Da
         assert call.complete is not None
         if call.complete:
             assert isinstance(json.loads(call.text), dict)
+
+
+@pytest.mark.parametrize("family", SOURCES)
+@settings(max_examples=60)
+@given(data=st.data(), cut=st.booleans())
+def test_parser_tag_of_its_own_is_never_content(family: str, data: st.DataObject, cut: bool) -> None:
+    found = parsed(data.draw(fragments(family, whole=True)), syntax(family), TOOLS, cut=cut)
+    assert not [tag for tag in special_tags(found.content) if tag in Markers(syntax(family)).strays]
 
 
 @settings(max_examples=200)

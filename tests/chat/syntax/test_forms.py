@@ -187,3 +187,34 @@ def test_empty_list_of_calls_is_nothing() -> None:
 def test_ids_in_the_text_are_kept() -> None:
     text = "<|calls|><|call:begin|>abc123def<|call:name|>f<|call:args|>{}<|call:end|>"
     assert call("solar", text).id == "abc123def"
+
+
+@pytest.mark.parametrize(
+    ("family", "text", "content"),
+    [
+        ("solar", "Hi<|call:end|> you", "Hi you"),
+        ("solar", "<|calls|>Hello", "Hello"),
+        ("gemma", "Hi <|tool_call>call f", "Hi call f"),
+        ("gemma", "<tool_call|>Hi", "Hi"),
+        ("command r", "Hi<|END_THINKING|> you<|START_ACTION|>", "Hi you"),
+        ("mistral name and arguments", "Hi[ARGS] you", "Hi you"),
+        ("mistral name and arguments", "Hi [OTHER] you", "Hi [OTHER] you"),
+        ("hermes", "The tags </think> and </tool_call>", "The tags </think> and </tool_call>"),
+        ("harmony", "Hi", "Hi"),
+        ("harmony", "<|message|>Hi", "Hi"),
+        ("harmony", "<|channel|>finalHi", "Hi"),
+        ("harmony", "<|start|>assistant<|channel|>final<|message|>Hi<|end|>", "Hi"),
+        ("harmony", "<|channel|>final<|message|>Hi<|end|><|start|>assistant<|message|> you", "Hi you"),
+    ],
+)
+def test_tag_out_of_its_place_is_left_out_unless_it_may_be_prose(
+    family: str, text: str, content: str
+) -> None:
+    found = parsed(text, syntax(family), TOOLS)
+    assert (found.content, found.reasoning, found.calls) == (content, "", [])
+
+
+def test_reasoning_between_special_tags_may_come_after_content() -> None:
+    text = "Hi<|START_THINKING|>Hm.<|END_THINKING|> you"
+    found = parsed(text, syntax("command r"), TOOLS)
+    assert (found.content, found.reasoning) == ("Hi you", "Hm.")
