@@ -23,7 +23,7 @@ from llmrun.chat.mark import Mark
 from llmrun.chat.syntax import FALLBACK, Syntax, primed_by
 from llmrun.chat.syntax.derive import derive
 from llmrun.chat.template import ChatTemplate, variables
-from llmrun.chat.thinking import Switches, Way, find_switches, way_of
+from llmrun.chat.thinking import Switches, Way, as_switched, find_switches, way_of
 from llmrun.chat.tool_checks import check_tools
 from llmrun.chat.turn import Turn
 from llmrun.errors import INVALID_REQUEST, LlmrunError
@@ -72,6 +72,7 @@ class Renderer:
         thinking = request.thinking or Thinking()
         way = Way({})
         if thinking.enabled is not None or thinking.effort is not None:
+            thinking = as_switched(thinking, self._switches)
             way = way_of(thinking, self._switches, thinks=self.syntax.reasoning is not None)
         if way.word:
             messages = _told(messages, way.word)
@@ -81,7 +82,7 @@ class Renderer:
             turn = self._with_tools(request, messages, given)
         else:
             turn = self._turn(request, messages, given, (), _callless(syntax))
-        return self._silenced(turn, request.thinking)
+        return self._silenced(turn, thinking)
 
     # --- tools
 
@@ -192,10 +193,10 @@ class Renderer:
             return {}
         return {"thinking_budget": thinking.budget}
 
-    def _silenced(self, turn: Turn, thinking: Thinking | None) -> Turn:
+    def _silenced(self, turn: Turn, thinking: Thinking) -> Turn:
         """`turn`, its reasoning closed in the prompt where it is off and the template does not close it."""
         block = turn.syntax.reasoning
-        if thinking is None or thinking.enabled is not False or block is None or not turn.thinks:
+        if thinking.enabled is not False or block is None or not turn.thinks:
             return turn
         if self._switches.off is not None and not turn.primed:
             return dataclasses.replace(turn, thinks=False)

@@ -9,14 +9,18 @@ import re
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, get_args
+
+import msgspec
 
 from llmrun.chat.template import ChatTemplate, variables
 from llmrun.errors import INVALID_REQUEST, LlmrunError
 from llmrun.types import Effort, Thinking
 
 MAX_SECONDS = 20.0  # of all renderings of one template
-_EFFORTS: tuple[Effort, ...] = ("minimal", "low", "medium", "high")
+_EFFORTS: tuple[Effort, ...] = get_args(Effort)
+_NEAREST: Mapping[Effort, Effort] = {"minimal": "low", "xhigh": "high", "max": "high"}
+"""For the efforts that few templates have a word for."""
 _NAMES = ("enable_thinking", "thinking", "thinking_mode", "reasoning")  # the usual ones first
 _SWITCH = re.compile(r"think|reason|thought")
 _NO_SWITCH = re.compile(r"effort|strength|budget")
@@ -57,6 +61,15 @@ def find_switches(template: ChatTemplate) -> Switches:
     probe = _Probe(template)
     off, on = next(_differing(probe), (None, None))
     return Switches(on, off, _efforts(probe, on))
+
+
+def as_switched(thinking: Thinking, switches: Switches) -> Thinking:
+    """What a request says, for a template that can only be told on or off: of the efforts `minimal` is off,
+    and all above it are on. Where an effort is but a wish, it turns nothing on."""
+    if thinking.effort is None or switches.efforts is not None or thinking.enabled is False:
+        return thinking
+    enabled = thinking.effort != "minimal" if not thinking.wish else thinking.enabled
+    return msgspec.structs.replace(thinking, enabled=enabled, effort=None)
 
 
 def way_of(thinking: Thinking, switches: Switches, *, thinks: bool) -> Way:
@@ -156,5 +169,5 @@ def _efforts(probe: _Probe, on: Way | None) -> dict[Effort, Way] | None:
 
 
 def _word(effort: Effort, probe: _Probe) -> str:
-    """The template's word for an effort; few know `minimal`, and it is then their lowest."""
-    return "low" if effort == "minimal" and "minimal" not in probe.template.literals else effort
+    """The template's word for an effort."""
+    return effort if effort in probe.template.literals else _NEAREST.get(effort, effort)

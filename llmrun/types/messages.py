@@ -7,7 +7,7 @@ from typing import Any, Literal
 import msgspec
 
 Role = Literal["system", "user", "assistant", "tool"]
-Effort = Literal["minimal", "low", "medium", "high"]
+Effort = Literal["minimal", "low", "medium", "high", "xhigh", "max"]
 
 
 class ToolCall(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

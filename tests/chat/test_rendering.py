@@ -14,7 +14,7 @@ from llmrun.chat.syntax import FALLBACK
 from llmrun.chat.template import ChatTemplate, render
 from llmrun.chat.turn import Turn
 from llmrun.errors import INVALID_REQUEST, TEMPLATE, LlmrunError
-from llmrun.types import GenerateRequest, Message, Thinking, Tool, ToolCall
+from llmrun.types import Effort, GenerateRequest, Message, Thinking, Tool, ToolCall
 from tests.chat.templates import CHATML, MISTRAL, SMOLLM2
 from tests.chat.vocabs import CharVocab
 
@@ -236,8 +236,16 @@ def test_thinking_that_a_model_cannot_do_is_refused_and_not_thinking_is_fine() -
     error = refused(CHATML, ASK, thinking=Thinking(enabled=True))
     assert (error.kind, error.field) == (INVALID_REQUEST, "thinking")
     assert text(CHATML, ASK, thinking=Thinking(enabled=False)) == text(CHATML, ASK)
-    assert refused(TOOLS, ASK, thinking=Thinking(effort="high")).field == "thinking"
+    assert refused(CHATML, ASK, thinking=Thinking(effort="high")).field == "thinking"
+    assert text(CHATML, ASK, thinking=Thinking(effort="minimal")) == text(CHATML, ASK)
     assert text(TOOLS, ASK, thinking=Thinking(enabled=False, effort="high")).endswith("</think>\n\n")
+
+
+@pytest.mark.parametrize("effort", ["low", "high", "max"])
+def test_thinking_effort_of_a_template_without_efforts_is_on_or_for_minimal_off(effort: Effort) -> None:
+    assert text(TOOLS, ASK, thinking=Thinking(effort=effort)) == text(TOOLS, ASK)
+    minimal = turn(ALWAYS_THINKS, ASK, thinking=Thinking(enabled=True, effort="minimal"))
+    assert (minimal.thinks, minimal.primed) == (False, "")
 
 
 def test_thinking_that_is_a_wish_is_passed_over_where_it_cannot_be() -> None:

@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 
 from llmrun.chat.template import ChatTemplate
-from llmrun.chat.thinking import Switches, find_switches, way_of
+from llmrun.chat.thinking import Switches, as_switched, find_switches, way_of
 from llmrun.errors import LlmrunError
-from llmrun.types import Thinking
+from llmrun.types import Effort, Thinking
 
 START = "{% for m in messages %}{{ m.role }}: {{ m.content }}\n{% endfor %}assistant:"
 WORDS = (
@@ -72,13 +72,17 @@ def test_efforts_are_those_that_the_template_takes() -> None:
         "low": {"reasoning_effort": "low"},
         "medium": {"reasoning_effort": "medium"},
         "high": {"reasoning_effort": "high"},
+        "xhigh": {"reasoning_effort": "high"},
+        "max": {"reasoning_effort": "high"},
     }
     picky = switches(
         "{% if thinking_effort is defined and thinking_effort not in ['low', 'high'] %}"
         "{{ raise_exception('no') }}{% endif %}{{ thinking_effort }}"
     )
-    assert set(picky.efforts or ()) == {"minimal", "low", "high"}
-    assert switches("{{ 'x' if reasoning_effort == 'max' }}").efforts is None
+    assert set(picky.efforts or ()) == {"minimal", "low", "high", "xhigh", "max"}
+    assert switches("{{ 'x' if reasoning_effort == 'endless' }}").efforts is None
+    deep = switches("{{ 'x' if reasoning_effort == 'max' }}").efforts or {}
+    assert deep["max"].variables == {"reasoning_effort": "max"}
 
 
 def test_effort_that_is_unknown_is_refused_with_those_that_are_known() -> None:
@@ -87,6 +91,28 @@ def test_effort_that_is_unknown_is_refused_with_those_that_are_known() -> None:
     )
     with pytest.raises(LlmrunError) as caught:
         way_of(Thinking(effort="medium", field="reasoning_effort"), picky, thinks=True)
-    assert "minimal, low, high" in caught.value.message
+    assert "minimal, low, high, xhigh, max" in caught.value.message
     assert caught.value.field == "reasoning_effort"
     assert way_of(Thinking(effort="high"), picky, thinks=True).variables == {"thinking_effort": "high"}
+
+
+@pytest.mark.parametrize(
+    ("effort", "enabled"),
+    [("minimal", False), ("low", True), ("medium", True), ("high", True), ("xhigh", True), ("max", True)],
+)
+def test_effort_for_a_template_that_has_only_a_switch_turns_it(effort: Effort, enabled: bool) -> None:
+    found = switches("{% if enable_thinking %}<think>{% endif %}")
+    asked = as_switched(Thinking(enabled=True, effort=effort, field="reasoning_effort"), found)
+    assert asked.enabled is enabled
+    assert way_of(asked, found, thinks=True).variables == {"enable_thinking": enabled}
+
+
+def test_effort_for_a_template_that_always_thinks_is_taken() -> None:
+    asked = as_switched(Thinking(enabled=True, effort="high"), Switches())
+    assert way_of(asked, Switches(), thinks=True).variables == {}
+
+
+def test_effort_that_is_but_a_wish_turns_nothing_on() -> None:
+    found = switches("{% if enable_thinking %}<think>{% endif %}")
+    asked = as_switched(Thinking(effort="high", wish=True), found)
+    assert way_of(asked, found, thinks=True).variables == {}

@@ -6,7 +6,11 @@ from typing import Literal
 
 from llmrun.types import Thinking
 
-Effort = Literal["none", "minimal", "low", "medium", "high"]
+Effort = Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"]
+EFFORTS = (
+    "`none` (no reasoning), `minimal`, `low`, `medium`, `high`, `xhigh`, `max`, as the template has them; "
+    "where it can only be turned on and off, `minimal` is off and what is above it is on"
+)
 
 
 def thinking(
