@@ -30,6 +30,11 @@ REFUSED = {
     "bash_code_execution_tool_result": SERVER_TOOL,
     "text_editor_code_execution_tool_result": SERVER_TOOL,
     "tool_search_tool_result": SERVER_TOOL,
+    "advisor_tool_result": SERVER_TOOL,
+    "mcp_tool_listing": SERVER_TOOL,
+    "tool_addition": "tools that change within a conversation",
+    "tool_removal": "tools that change within a conversation",
+    "fallback": "an answer by another model",
     "compaction": "a conversation that was made shorter elsewhere",
 }
 """Blocks that Anthropic knows, and what each asks for."""

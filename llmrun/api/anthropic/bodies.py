@@ -15,7 +15,7 @@ from llmrun.api.anthropic.output import OutputConfig, OutputFormatBody, Thinking
 from llmrun.api.anthropic.tools import ToolBody, ToolChoiceBody
 from llmrun.api.anthropic.turns import MessageBody, check_results
 from llmrun.api.bounds import INT32, MAX_MESSAGES, MAX_TOOLS, StopList
-from llmrun.api.options import OVERFLOW
+from llmrun.api.options import OVERFLOW, within
 from llmrun.api.schema import Body, Ignored, Refused, wrong
 from llmrun.types import OutputFormat, Overflow, Thinking
 
@@ -62,6 +62,7 @@ class Conversation(Body):
     speed: Annotated[Literal["standard", "fast"] | None, HERE] = None
     user_profile_id: Annotated[str | None, Ignored("names the caller")] = None
     workspace_id: Annotated[str | None, Ignored("names the caller")] = None
+    billing_policy: Annotated[object, Ignored("nothing is charged")] = None
     mcp_servers: Annotated[object, Refused("tools of MCP servers", unless=([],))] = None
     compaction: Annotated[object, Refused("a conversation that is made shorter")] = None
 
@@ -108,11 +109,14 @@ class MessagesBody(Conversation):
     ] = None
     top_p: Annotated[float | None, Field(ge=0, le=1, description="default: the model's, else 0.95")] = None
     top_k: Annotated[int | None, Field(ge=0, le=INT32, description="0 keeps all")] = None
+    time_limit: Annotated[
+        float | None,
+        within("time_limit", "llmrun's; seconds, then the answer ends as it is, with `max_tokens` as reason"),
+    ] = None
     metadata: Annotated[Metadata | None, Field(description="notes of the caller")] = None
     service_tier: Annotated[Literal["auto", "standard_only"] | None, Ignored("there is one tier")] = None
     inference_geo: Annotated[str | None, HERE] = None
     diagnostics: Annotated[dict[str, object] | None, Ignored("what the cache missed is not told")] = None
-    billing_policy: Annotated[object, Ignored("nothing is charged")] = None
     fallback_credit_token: Annotated[object, Ignored("nothing is charged")] = None
     fallbacks: Annotated[object, Refused("another model where this one fails", unless=([],))] = None
     container: Annotated[object, Refused("a container to run code in")] = None

@@ -8,18 +8,16 @@ from typing import Annotated, Literal
 from pydantic import BeforeValidator, Field, model_validator
 
 from llmrun.api.plain import PlainObject
-from llmrun.api.schema import Body, unsupported, wrong
+from llmrun.api.schema import Body, Ignored, Refused, unsupported, wrong
 from llmrun.types import Effort, OutputFormat, Thinking
 
 LEAST_BUDGET = 1024
 
-_EFFORTS: dict[str, Effort] = {
-    "low": "low",
-    "medium": "medium",
-    "high": "high",
-    "xhigh": "high",
-    "max": "high",
-}
+
+def _no_updates(value: object) -> object:
+    if value == "updates":
+        raise unsupported("thinking told in updates", hint="send 'summarized' or 'omitted'")
+    return value
 
 
 def _not_between_tools(value: object) -> object:
@@ -47,8 +45,10 @@ class ThinkingConfig(Body):
     ] = None
     display: Annotated[
         Literal["summarized", "omitted"] | None,
+        BeforeValidator(_no_updates),
         Field(description="`omitted` leaves the text of the thinking out; else it is there whole"),
     ] = None
+    block_binding: Annotated[object, Ignored("earlier thinking is not checked")] = None
 
     @model_validator(mode="after")
     def _budget_with_enabled(self) -> ThinkingConfig:
@@ -79,11 +79,12 @@ class OutputConfig(Body):
     effort: Annotated[
         Literal["low", "medium", "high", "xhigh", "max"] | None,
         Field(
-            description="of thinking; above `high` is `high`; a model whose template knows no such word "
-            "goes on without"
+            description="of thinking; above `high` is `high` where the template knows no more; a model whose "
+            "template knows no effort goes on without"
         ),
     ] = None
     format: Annotated[OutputFormatBody | None, Field(description="the answer keeps to it")] = None
+    task_budget: Annotated[object, Refused("a budget that the model is told of")] = None
 
     def level(self) -> Effort | None:
-        return _EFFORTS[self.effort] if self.effort else None
+        return self.effort

@@ -41,4 +41,5 @@ def _options(body: MessagesBody) -> Options:
         top_k=body.top_k,
         max_tokens=body.max_tokens,
         stop=tuple(body.stop_sequences or ()),
+        time_limit=body.time_limit,
     )

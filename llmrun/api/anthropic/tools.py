@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Annotated, Literal
 
-from pydantic import BeforeValidator, Field, model_validator
+from pydantic import Field, model_validator
 
 from llmrun.api.anthropic.blocks import CACHED, CacheControl
 from llmrun.api.plain import ObjectSchema, PlainObject
@@ -14,17 +14,9 @@ from llmrun.api.toolbox import Choice
 from llmrun.types import Tool
 
 
-def _custom(value: object) -> object:
-    """Tools of any other type are defined by Anthropic, and most of them run on its servers."""
-    if isinstance(value, str) and value != "custom":
-        raise unsupported(f"{value[:60]!r}, a tool that Anthropic defines", hint="define a tool of your own")
-    return value
-
-
 class ToolBody(Body):
     type: Annotated[
         Literal["custom"] | None,
-        BeforeValidator(_custom),
         Field(description="`custom` or none; tools that Anthropic defines are refused"),
     ] = None
     name: Annotated[str, Field(pattern=r"^[a-zA-Z0-9_-]{1,128}$", description="letters, digits, `_` and `-`")]
@@ -40,6 +32,16 @@ class ToolBody(Body):
     eager_input_streaming: Annotated[bool | None, Ignored("arguments come as they are written")] = None
     defer_loading: Annotated[object, Refused("a tool that is looked for later", unless=(False,))] = None
     allowed_callers: Annotated[object, Refused("a call by another tool", unless=(["direct"],))] = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _of_the_callers_own(cls, value: object) -> object:
+        """Tools of any other type are defined by Anthropic, and most of them run on its servers."""
+        kind = value.get("type") if isinstance(value, dict) else None
+        if isinstance(kind, str) and kind != "custom":
+            asked = f"{kind[:60]!r}, a tool that Anthropic defines"
+            raise unsupported(asked, "type", hint="define a tool of your own")
+        return value
 
     def tool(self) -> Tool:
         examples = {"examples": self.input_examples} if self.input_examples else {}

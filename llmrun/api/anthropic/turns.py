@@ -21,7 +21,7 @@ from llmrun.api.anthropic.blocks import (
     ToolUseBlock,
     joined,
 )
-from llmrun.api.schema import Body, wrong
+from llmrun.api.schema import Body, Refused, wrong
 from llmrun.types import Message, ToolCall
 
 ERROR = "Error: "
@@ -43,6 +43,10 @@ class MessageBody(Body):
         Literal["user", "assistant", "system"], Field(description="`user`, `assistant` or `system`")
     ]
     content: Annotated[Blocks, Field(min_length=1, description="a string, or a list of blocks")]
+    output_config: Annotated[object, Refused("other settings in the middle of a conversation")] = None
+    clear_at: Annotated[
+        object, Refused("a message that the model no longer sees later", unless=("never",))
+    ] = None
 
     @model_validator(mode="after")
     def _blocks_of_the_role(self) -> MessageBody:

@@ -47,6 +47,10 @@ class PullBody(Named):
 class SampleMessage(Body):
     role: Annotated[Literal["system", "user", "assistant"], Field(description="whose turn")]
     content: Annotated[str | None, Field(description="none is the same as empty")] = None
+    images: Annotated[object, Refused("image input", unless=([],))] = None
+    thinking: Annotated[object, Refused("thinking in a kept turn", unless=("",))] = None
+    tool_calls: Annotated[object, Refused("calls in a kept turn", unless=([],))] = None
+    tool_name: Annotated[object, Refused("a tool's kept turn")] = None
 
 
 class CreateBody(Named):

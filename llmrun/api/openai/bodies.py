@@ -15,7 +15,7 @@ from llmrun.api.openai.llama_server import OfChat
 from llmrun.api.openai.messages import ChatMessage
 from llmrun.api.openai.prompts import Prompt, prompts
 from llmrun.api.openai.sampling import MAX_CHOICES, Sampling
-from llmrun.api.openai.thinking import Effort
+from llmrun.api.openai.thinking import EFFORTS, Effort
 from llmrun.api.openai.tools import ToolBody, ToolChoiceField
 from llmrun.api.plain import PlainObject
 from llmrun.api.schema import Ignored, Refused, unsupported, wrong
@@ -55,9 +55,7 @@ class ChatBody(OfChat, Sampling):
     )
     reasoning_effort: Annotated[
         Effort | None,
-        Field(
-            description="`none` (no reasoning), `minimal`, `low`, `medium`, `high`, as the template has it"
-        ),
+        Field(description=EFFORTS),
     ] = None
     think: Annotated[
         bool | None, Field(description="Ollama's; reasoning on or off, as the template has it")

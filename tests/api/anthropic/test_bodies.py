@@ -160,7 +160,7 @@ def test_messages_body_wrong_thinking_is_named(thinking: Any, limit: int, field:
     ("fields", "wanted"),
     [
         ({}, None),
-        ({"output_config": {"effort": "max"}}, Thinking(effort="high", wish=True)),
+        ({"output_config": {"effort": "max"}}, Thinking(effort="max", wish=True)),
         (
             {"thinking": {"type": "enabled", "budget_tokens": 1024}},
             Thinking(enabled=True, budget=1024, wish=True),

@@ -10,7 +10,7 @@ from llmrun.api.bounds import INT32, MAX_TOOLS
 from llmrun.api.openai.response_format import JsonSchema
 from llmrun.api.openai.responses.items import Item, listed
 from llmrun.api.openai.sampling import Generation
-from llmrun.api.openai.thinking import Effort
+from llmrun.api.openai.thinking import EFFORTS, Effort
 from llmrun.api.openai.toolbox import FunctionName, spelt_out
 from llmrun.api.openai.tools import Function
 from llmrun.api.schema import Body, Ignored, Refused, unsupported, wrong
@@ -26,8 +26,9 @@ _REFUSED_TOOLS = {
     "mcp": "tools of a remote server",
     **dict.fromkeys(
         (
-            *("web_search", "web_search_preview", "file_search", "code_interpreter", "image_generation"),
-            *("computer", "computer_use_preview", "local_shell", "shell", "apply_patch", "tool_search"),
+            *("web_search", "web_search_preview", "web_search_2025_08_26", "web_search_preview_2025_03_11"),
+            *("file_search", "code_interpreter", "image_generation", "computer", "computer_use"),
+            *("computer_use_preview", "local_shell", "shell", "apply_patch", "tool_search"),
             "programmatic_tool_calling",
         ),
         "a tool that OpenAI's servers run",
@@ -40,6 +41,9 @@ class FunctionTool(Function):
     defer_loading: Annotated[object, Refused("a tool that is found by search", unless=(False,))] = None
     allowed_callers: Annotated[object, Refused("tools called by programs", unless=(["direct"],))] = None
     output_schema: Annotated[object, Ignored("the model is not told of it")] = None
+    is_async: Annotated[
+        object, Field(alias="async"), Refused("a tool that nobody waits for", unless=(False,))
+    ] = None
 
 
 class NamedTool(Body):
@@ -80,6 +84,13 @@ class ToolChoiceBody(Body):
         return Choice(self.type)
 
 
+def _hosted_choice(value: object) -> object:
+    kind = value.get("type") if isinstance(value, dict) else None
+    if isinstance(kind, str) and kind in _REFUSED_TOOLS:
+        raise unsupported(_REFUSED_TOOLS[kind], "type", hint="choose a function")
+    return value
+
+
 class PlainText(Body):
     type: Annotated[Literal["text"], Field(description="free text")]
 
@@ -108,12 +119,14 @@ class TextConfig(Body):
 class ReasoningConfig(Body):
     effort: Annotated[
         Effort | None,
-        Field(
-            description="`none` (no reasoning), `minimal`, `low`, `medium`, `high`, as the template has it"
-        ),
+        Field(description=EFFORTS),
     ] = None
     summary: Annotated[object, Refused("a summary of the reasoning")] = None
     generate_summary: Annotated[object, Refused("a summary of the reasoning")] = None
+    context: Annotated[
+        object, Refused("a choice of the earlier reasoning that the model sees", unless=("auto",))
+    ] = None
+    mode: Annotated[object, Refused("another way to reason", unless=("standard",))] = None
 
 
 LOGPROBS = "message.output_text.logprobs"
@@ -149,6 +162,7 @@ class ResponsesBody(Generation):
     ] = None
     tool_choice: Annotated[
         ToolChoiceBody | None,
+        BeforeValidator(_hosted_choice),
         BeforeValidator(spelt_out),
         Field(description="`auto` (the default), `none`, `required`, one function, or the allowed ones"),
     ] = None

@@ -25,6 +25,7 @@ _REFUSED_ITEMS = {
     "custom_tool_call": "a call of a tool that takes free text",
     "custom_tool_call_output": "the result of a tool that takes free text",
     **dict.fromkeys(("compaction", "compaction_trigger"), "a conversation that was made shorter elsewhere"),
+    "configuration_update": "other settings in the middle of a conversation",
     **dict.fromkeys(("additional_tools", "tool_search_call", "tool_search_output"), "a search among tools"),
     **dict.fromkeys(
         (
@@ -87,6 +88,7 @@ class FunctionCallItem(Body):
     parsed_arguments: Annotated[object, Ignored("what the official client read out of the arguments")] = None
     namespace: Annotated[object, Refused("a namespace of tools")] = None
     caller: Annotated[object, Ignored("who made an earlier call")] = None
+    was_async: Annotated[bool | None, Field(alias="async"), Ignored("how an earlier call was made")] = None
 
 
 class FunctionOutputItem(Body):
@@ -117,9 +119,10 @@ class ReasoningItem(Body):
 
 
 def _typed(value: object) -> object:
-    """A message may leave its type out."""
-    if isinstance(value, dict) and "type" not in value and "role" in value:
-        return {"type": "message", **value}
+    """A message may leave its type out, and so may a reference."""
+    if isinstance(value, dict) and value.get("type") is None:
+        kind = "message" if "role" in value else "item_reference" if "id" in value else None
+        return {**value, "type": kind} if kind else value
     return value
 
 
