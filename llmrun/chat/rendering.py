@@ -95,7 +95,12 @@ class Renderer:
             if self._holds_all(turn, request, messages, given):
                 return turn
         plain = without_tools(messages, tools, system=self._has_system_turn)
-        form = dataclasses.replace(syntax, calls=FALLBACK.calls, after_content=FALLBACK.after_content)
+        form = dataclasses.replace(
+            syntax,
+            calls=FALLBACK.calls,
+            after_content=FALLBACK.after_content,
+            left_out=FALLBACK.left_out,
+        )
         return self._turn(request, plain, given, (), form)
 
     def _holds_all(

@@ -53,13 +53,14 @@ def usage_of(usage: Usage) -> Json:
 
 
 def end_of(body: MessagesBody, stopped: Stopped, usage: Usage) -> Json:
-    """Why the answer ended. A stop string of the model's own ends its turn, as its end token does."""
+    """Why the answer ended. A stop string of the model's own ends its turn, as its end token does. Where its
+    time may have been up, that counts as a limit of its own."""
     sequence = stopped.stop_sequence if stopped.stop_sequence in (body.stop_sequences or ()) else None
     reason = "stop_sequence" if sequence is not None else "end_turn"
     if stopped.reason == "tool_calls":
         reason = "tool_use"
     elif stopped.reason == "length":
-        whole = usage.completion >= body.max_tokens
+        whole = usage.completion >= body.max_tokens or body.time_limit is not None
         reason = "max_tokens" if whole else "model_context_window_exceeded"
     return {"stop_reason": reason, "stop_sequence": sequence}
 

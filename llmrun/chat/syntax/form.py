@@ -177,6 +177,7 @@ class Syntax:
     calls          None: the template knows no tool calls
     after_content  between content and the calls behind it
     end            what ends the turn
+    left_out       texts that stand for nothing in an answer
     primed         what a generation prompt without any switch already holds of the answer
     """
 
@@ -186,6 +187,7 @@ class Syntax:
     calls: Calls | None = None
     after_content: str = ""
     end: str = ""
+    left_out: tuple[str, ...] = ()
     primed: str = ""
 
 
@@ -212,5 +214,7 @@ FALLBACK = Syntax(
         separator="\n",
     ),
     after_content="\n",
+    left_out=("<tool_response>\n", "\n</tool_response>"),
 )
-"""For templates that know no tools: how Hermes and Qwen models write calls, which most others can be told."""
+"""For templates that know no tools: how Hermes and Qwen models write calls, which most others can be told.
+Around results stand tags that they then like to write themselves."""

@@ -42,7 +42,7 @@ class Markers:
                 marked.append((syntax.calls.open + syntax.calls.close, CONTENT))
         calls = [(text, CALL) for text in call_markers(syntax)]
         marked += calls
-        marked += [(tag, STRAY) for tag in self.strays]
+        marked += [(text, STRAY) for text in (*syntax.left_out, *self.strays)]
         heads = tuple(text.strip() for text, _ in _visible(opening))
         opening += [(text, kind) for text, kind in calls if text.strip().startswith(heads)]
         self.opening = sorted(_visible(opening), key=lambda item: -len(item[0].strip()))

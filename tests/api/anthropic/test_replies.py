@@ -237,6 +237,10 @@ def test_limit_and_full_context_are_told_apart() -> None:
     assert ended(Stopped(0, "length"), completion=40) == ("model_context_window_exceeded", None)
 
 
+def test_time_limit_is_told_as_a_limit() -> None:
+    assert ended(Stopped(0, "length"), completion=40, time_limit=1.5) == ("max_tokens", None)
+
+
 @pytest.mark.parametrize(
     ("text", "found"), [("", {}), ('{"at": "s', {}), ('{"at": "sea", "n": [1', {"at": "sea", "n": [1]})]
 )

@@ -61,3 +61,17 @@ def test_parser_holds_back_only_what_could_be_a_marker() -> None:
     parser = OutputParser(HERMES)
     assert parser.feed("a < b <to") == [ContentPiece("a < b ")]
     assert parser.feed("y>") == [ContentPiece("<toy>")]
+
+
+@pytest.mark.parametrize(
+    ("text", "content"),
+    [
+        ("<tool_response>\nsnow\n</tool_response>", "snow"),
+        ("It snows.\n</tool_response>", "It snows."),
+        ("It <tool_response>snows", "It snows"),
+        ("It <tool_resp", "It <tool_resp"),
+    ],
+)
+def test_parser_tags_of_results_that_a_model_repeats_are_left_out(text: str, content: str) -> None:
+    found = parsed(text, FALLBACK)
+    assert (found.content, found.calls) == (content, [])

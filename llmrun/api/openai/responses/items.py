@@ -89,6 +89,7 @@ class FunctionCallItem(Body):
     namespace: Annotated[object, Refused("a namespace of tools")] = None
     caller: Annotated[object, Ignored("who made an earlier call")] = None
     was_async: Annotated[bool | None, Field(alias="async"), Ignored("how an earlier call was made")] = None
+    async_: Annotated[bool | None, Ignored("the same, as the official client dumps it")] = None
 
 
 class FunctionOutputItem(Body):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Iterator
+from collections.abc import AsyncGenerator, Callable, Iterator
 from typing import Any
 
 import openai
@@ -101,11 +101,22 @@ def test_conversation_goes_on_from_the_stored_response(client: openai.OpenAI, pl
     )
 
 
-def test_own_output_can_be_sent_back_as_input(client: openai.OpenAI, play: ScriptedService) -> None:
+SENT_BACK: list[Callable[[Any], Any]] = [
+    lambda item: item,
+    lambda item: item.model_dump(),
+    lambda item: item.model_dump(mode="json", exclude_none=True),
+    lambda item: item.to_dict(),
+]
+
+
+@pytest.mark.parametrize("shown", SENT_BACK, ids=["object", "dump", "bare dump", "dictionary"])
+def test_own_output_can_be_sent_back_as_input(
+    client: openai.OpenAI, play: ScriptedService, shown: Callable[[Any], Any]
+) -> None:
     play.script = says(THOUGHT_AND_CALLED)
     first = client.responses.create(model=MODEL, input="Weather?", store=False)
     output: Any = {"type": "function_call_output", "call_id": "call_a", "output": "rain"}
-    history: Any = [{"role": "user", "content": "Weather?"}, *first.output, output]
+    history: Any = [{"role": "user", "content": "Weather?"}, *map(shown, first.output), output]
     client.responses.create(model=MODEL, input=history)
     assert play.asked[-1].messages is not None
     assert [message.role for message in play.asked[-1].messages] == ["user", "assistant", "tool"]
