@@ -92,6 +92,12 @@ class Constraint:
     def _check(self) -> None:
         if self._matcher.is_error():
             reason = self._matcher.get_error().partition("\n")[0]
+            if "doesn't satisfy the grammar" in reason:  # of a token that it forced itself
+                raise LlmrunError(
+                    INVALID_REQUEST,
+                    "the output is to hold a text for which this model's vocabulary has no tokens",
+                    hint="leave rare characters out of the grammar",
+                )
             raise LlmrunError(
                 INVALID_REQUEST, f"the grammar of the output is too complex: {reason}", hint="simplify it"
             )

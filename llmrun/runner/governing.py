@@ -18,6 +18,7 @@ from llmrun.chat.encoding import continued
 from llmrun.chat.output_grammar import begun_ways, either, grammar_of, not_compiled
 from llmrun.chat.syntax import Calls
 from llmrun.chat.turn import Turn
+from llmrun.chat.writable import check_format, check_tools
 from llmrun.engine import (
     CallPart,
     Constraint,
@@ -46,6 +47,8 @@ class Governing:
     def guides(self) -> tuple[Guide, ...]:
         """One for each answer, or none where answers are free. INVALID_REQUEST, naming the field, where the
         request asks for what cannot be kept to."""
+        if self._choice in ("auto", "required"):
+            check_tools(self.request.tools, self.vocab)
         answers = self._answers()
         reasoning, calls = self._reasoning(), self._calls()
         if reasoning is None and not calls:
@@ -86,6 +89,7 @@ class Governing:
             grammar = self._without_calls() if self._choice == "none" else self._bare_strict()
             return self._started(self._in_content(grammar)) if grammar else ()
         grammar = grammar_of(wanted)
+        check_format(wanted, self.vocab)
         if self._choice == "auto" and not self._call_grammar().calls.marker:
             grammar = either(wanted, self._call_grammar().objects())
         self._need_an_end(wanted.field)

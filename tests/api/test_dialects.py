@@ -87,6 +87,74 @@ def test_messages_of_another_shape_are_a_400_that_names_the_place(
     assert field in reply.text
 
 
+IMAGE: dict[str, Any] = {
+    "/v1/chat/completions": {"content": [{"type": "image_url", "image_url": {"url": "data:,x"}}]},
+    "/v1/responses": {"content": [{"type": "input_image", "image_url": "data:,x"}]},
+    "/v1/messages": {"content": [{"type": "image", "source": {"type": "url", "url": "http://127.0.0.1/x"}}]},
+    "/api/chat": {"content": "What is it?", "images": ["eA=="]},
+}
+
+
+@pytest.mark.parametrize("path", IMAGE)
+def test_image_for_a_model_of_text_is_a_400_that_says_so(
+    http: TestClient, service: ScriptedService, path: str
+) -> None:
+    field = "input" if path == "/v1/responses" else "messages"
+    reply = ask(http, path, **{field: [{"role": "user", **IMAGE[path]}]})
+    assert (reply.status_code, service.asked) == (400, [])
+    assert "image input" in reply.text
+
+
+@pytest.mark.parametrize("path", ["/v1/chat/completions", "/v1/responses", "/v1/messages"])
+def test_content_in_two_parts_reaches_the_prompt_in_order(  # B58
+    http: TestClient, service: ScriptedService, path: str
+) -> None:
+    field, kind = ("input", "input_text") if path == "/v1/responses" else ("messages", "text")
+    parts = [{"type": kind, "text": "first"}, {"type": kind, "text": "second"}]
+    assert ask(http, path, **{field: [{"role": "user", "content": parts}]}).status_code == 200
+    (turn,) = service.asked[-1].messages or ()
+    assert turn.content == "first\nsecond"
+
+
+WRONG: list[dict[str, Any]] = [
+    {"temperature": -1},
+    {"temperature": "warm"},
+    {"top_p": 1.5},
+    {"top_k": 0.5},
+    {"stream": "yes"},
+    {"model": 5},
+]
+
+
+@pytest.mark.parametrize("fields", WRONG, ids=str)
+@pytest.mark.parametrize("path", ROUTES)
+def test_value_of_a_wrong_type_or_out_of_range_is_a_400_that_names_it(
+    http: TestClient, service: ScriptedService, path: str, fields: dict[str, Any]
+) -> None:
+    (name,) = fields
+    of_ollama = path.startswith("/api/") and name not in ("stream", "model")
+    reply = ask(http, path, **({"options": fields} if of_ollama else fields))
+    assert (reply.status_code, service.asked) == (400, [])
+    assert f"{name} should be" in reply.text
+
+
+@pytest.mark.parametrize("path", ROUTES)
+def test_empty_stop_string_is_a_400_and_an_empty_list_of_them_is_none(
+    http: TestClient, service: ScriptedService, path: str
+) -> None:
+    if path == "/v1/responses":
+        pytest.skip("it has no stop strings")
+
+    def stops(*texts: str) -> Any:
+        if path.startswith("/api/"):
+            return ask(http, path, options={"stop": texts})
+        return ask(http, path, **{"stop_sequences" if path == "/v1/messages" else "stop": texts})
+
+    assert stops("x", "").status_code == 400
+    assert stops().status_code == 200
+    assert service.asked[-1].options.stop == ()
+
+
 @pytest.mark.parametrize("path", ROUTES)
 def test_model_that_is_not_here_is_a_404_and_answered_by_no_other(  # B73
     http: TestClient, service: ScriptedService, path: str

@@ -11,9 +11,12 @@ import httpx
 import jsonschema
 import openai
 import pytest
+from hypothesis import Phase, given, settings
+from hypothesis import strategies as st
 
 from llmrun.config import DEFAULT_MODEL
 from tests.real.daemons import Daemon
+from tests.support.formats import schemas
 
 pytestmark = pytest.mark.real
 
@@ -68,6 +71,36 @@ def test_schema_streamed_and_not_validate_and_are_the_same(client: openai.OpenAI
     assert (whole.finish_reason, chunks[-1].finish_reason) == ("stop", "stop")
     jsonschema.validate(json.loads(said), PERSON)
     assert all("\N{REPLACEMENT CHARACTER}" not in (chunk.delta.content or "") for chunk in chunks)
+
+
+def test_answers_to_any_schema_validate_greedy_and_sampled(daemon: Daemon) -> None:
+    asked = st.tuples(schemas, st.integers(0, 2**31), st.sampled_from([0.0, 1.5]))
+    valid = 0
+
+    def answer(schema: dict[str, Any], seed: int, temperature: float) -> bool:
+        """Whether there is one: a schema that nothing fits is refused, and one of characters that the
+        vocabulary lacks."""
+        wanted = {"seed": seed, "temperature": temperature, "max_tokens": 450}
+        reply = _post(daemon, _format(schema), **wanted)
+        if reply.status_code == 400:
+            error = reply.json()["error"]
+            assert error["param"] == "response_format.json_schema.schema", schema
+            assert "cannot be compiled" in error["message"] or "has no tokens" in error["message"], error
+            return False
+        (choice,) = reply.json()["choices"]
+        assert choice["finish_reason"] == "stop", (schema, choice)
+        jsonschema.validate(json.loads(choice["message"]["content"]), schema)
+        return True
+
+    @settings(max_examples=30, phases=[Phase.generate])
+    @given(st.lists(asked, min_size=8, max_size=8))
+    def answers(requests: list[tuple[dict[str, Any], int, float]]) -> None:
+        nonlocal valid
+        with ThreadPoolExecutor(8) as pool:
+            valid += sum(pool.map(lambda request: answer(*request), requests))
+
+    answers()
+    assert valid >= 200
 
 
 def test_sampled_answers_beside_free_ones_validate(daemon: Daemon) -> None:
