@@ -83,18 +83,26 @@ def test_texts_one_by_one_and_as_a_list_have_the_same_vectors(client: openai.Ope
     assert np.abs(between - np.eye(len(TEXTS))).max() < 1.0  # no two of them alike
 
 
-@with_model
-def test_text_longer_than_the_context_is_cut_or_refused(daemon: Daemon) -> None:
-    ask = {"model": str(MODEL), "input": ["short", "word " * 1000]}
+@pytest.mark.parametrize(
+    ("model", "tokens", "context", "size"),
+    [
+        pytest.param(str(MODEL), 1002, 512, 384, marks=with_model, id="encoder"),
+        pytest.param(DEFAULT_MODEL, 2201, 2048, 576, id="decoder"),
+    ],
+)
+def test_text_longer_than_the_context_is_cut_or_refused(
+    daemon: Daemon, model: str, tokens: int, context: int, size: int
+) -> None:
+    ask = {"model": model, "input": ["short", "word " * (tokens // 100 * 100)]}
     refused = daemon.http.post("/v1/embeddings", json=ask)
     assert refused.status_code == 400
     error = refused.json()["error"]
-    assert error["details"] == {"prompt_tokens": 1002, "context": 512}
-    assert "1002" in error["message"]
-    assert "512" in error["message"]
+    assert error["details"] == {"prompt_tokens": tokens, "context": context}
+    assert str(tokens) in error["message"]
+    assert str(context) in error["message"]
     cut = daemon.http.post("/v1/embeddings", json={**ask, "truncate": True}).json()
-    assert cut["truncated"] == [{"index": 1, "tokens_cut": 490}]
-    assert len(cut["data"][1]["embedding"]) == 384
+    assert cut["truncated"] == [{"index": 1, "tokens_cut": tokens - context}]
+    assert len(cut["data"][1]["embedding"]) == size
     assert daemon.http.post("/api/embed", json={**ask, "truncate": False}).status_code == 400
     assert daemon.http.post("/api/embed", json=ask).json()["truncated"] == cut["truncated"]
 
