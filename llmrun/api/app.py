@@ -23,6 +23,7 @@ from llmrun.api.llamacpp import errors as llamacpp
 from llmrun.api.llamacpp.routes import llamacpp_routes
 from llmrun.api.llamacpp.state_routes import llamacpp_state_routes
 from llmrun.api.metrics import Metrics
+from llmrun.api.not_built import asks_for
 from llmrun.api.ollama import lines as ollama
 from llmrun.api.ollama.create_routes import ollama_create_routes
 from llmrun.api.ollama.embedding_routes import ollama_embedding_routes
@@ -120,6 +121,12 @@ async def _no_route(request: Request, error: Exception) -> Response:
         allow = (error.headers or {}).get("Allow", "")
         raise LlmrunError(
             METHOD_NOT_ALLOWED, f"{path} does not take {method}", hint=f"use {allow}", allow=allow
+        )
+    if what := asks_for(path):
+        raise LlmrunError(
+            NOT_FOUND,
+            f"{path} asks for {what}, which is not supported",
+            hint="the routes are listed at /docs",
         )
     near = difflib.get_close_matches(path, request.app.openapi()["paths"], n=2)
     hint = f"did you mean {' or '.join(near)}?" if near else "the routes are listed at /docs"
