@@ -32,7 +32,7 @@ def run(*command: str) -> subprocess.CompletedProcess[str]:
         env=os.environ | {"PYTHONPATH": str(ROOT)},
         capture_output=True,
         text=True,
-        timeout=100,
+        timeout=400,  # many times what an idle machine takes
         check=False,
     )
 
