@@ -13,7 +13,7 @@ from llmrun.store.disk import human
 
 _STYLE = """
 :root { color-scheme: light dark; --line: #8885; --bar: #3b82f6; --cached: #16a34a33; }
-body { font: 15px/1.5 system-ui, sans-serif; max-width: 60rem; margin: 2rem auto; padding: 0 1rem; }
+body { font: 15px/1.5 system-ui, sans-serif; max-width: 64rem; margin: 2rem auto; padding: 0 1rem; }
 h1 { font-size: 1.4rem; } h2 { font-size: 1.1rem; margin-top: 2rem; }
 pre, .token, td.t { font-family: ui-monospace, monospace; }
 pre { white-space: pre-wrap; border: 1px solid var(--line); border-radius: 6px; padding: .7rem; }
@@ -23,8 +23,10 @@ pre { white-space: pre-wrap; border: 1px solid var(--line); border-radius: 6px; 
 table { border-collapse: collapse; width: 100%; } th { text-align: left; }
 td, th { border-bottom: 1px solid var(--line); padding: .15rem .6rem .15rem 0; vertical-align: top; }
 td.n { text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap; }
-summary { list-style-position: outside; cursor: pointer; } .samplers small { opacity: .6; }
-.chosen { font-weight: 600; } .samplers th { padding-right: 1rem; white-space: nowrap; }
+td.t { white-space: nowrap; } td details { margin-left: 1.2rem; } summary { cursor: pointer; }
+.wide { overflow-x: auto; }
+.samplers { width: auto; margin: .4rem 0; font-size: .9em; } .chosen { font-weight: 600; }
+.samplers th { text-align: right; } .samplers small { display: block; font-weight: 400; opacity: .6; }
 svg { width: 100%; height: 120px; } rect { fill: var(--bar); }
 .p { display: inline-block; height: .6em; background: var(--bar); border-radius: 2px; }
 """
@@ -70,10 +72,10 @@ def _parts(found: Explained) -> Iterator[str]:
     gaps = [step for step in found.steps if step.gap_ms is not None]
     yield _chart([step.gap_ms or 0.0 for step in gaps], [f"{step.gap_ms:.1f} ms" for step in gaps])
     yield "<h2>Steps</h2><p>Probabilities are the model's own, before any sampler."
-    yield "Open a step's candidates to see what each sampler made of them.</p><table>"
+    yield "Open a step's candidates to see what each sampler made of them.</p><div class='wide'><table>"
     yield "<tr><th>Step<th>Token<th>Id<th>Probability<th>ms<th>Likeliest</tr>"
     yield from (_step(place, step) for place, step in enumerate(found.steps))
-    yield f"</table><h2>Answer</h2><pre>{escape(found.answer)}</pre>"
+    yield f"</table></div><h2>Answer</h2><pre>{escape(found.answer)}</pre>"
     yield "<details><summary>How tokens were chosen</summary><table>"
     yield from _rows(found.settings)
     yield "</table></details></body></html>"
