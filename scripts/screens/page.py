@@ -1,7 +1,7 @@
 """Pictures of the chat page for the docs, taken in headless Chromium from the real daemon and default model.
 
 Run it from the root: `.venv/bin/python scripts/screens/page.py`. It wants Chromium and its driver, and writes
-docs/page-light.png and docs/page-dark.png.
+docs/page-light.png, docs/page-dark.png and docs/page-phone.png.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from tests.real.daemons import Daemon  # noqa: E402
 from tests.support.browser import ENTER, Driver, Page, find_browser  # noqa: E402
 
 HOME = ROOT / ".cache" / "tests" / "home"
+DESK, PHONE = (1120, 760), (390, 760)
 MOST = 150_000  # bytes of a picture
 FIRST = "What is the capital of France?"
 SECOND = "Write a Python function that adds two numbers. Then explain it in a list."
@@ -28,8 +29,8 @@ def ask(page: Page, question: str) -> None:
     page.keys(ENTER)
 
 
-def picture(driver: Driver, url: str, path: Path, *, dark: bool) -> None:
-    with driver.page(width=1120, height=760, dark=dark) as page:
+def picture(driver: Driver, url: str, path: Path, *, size: tuple[int, int], dark: bool = False) -> None:
+    with driver.page(width=size[0], height=size[1], dark=dark) as page:
         page.open(url)
         page.until(lambda: page.count("#model option"))
         page.click("#open-settings")
@@ -40,11 +41,12 @@ def picture(driver: Driver, url: str, path: Path, *, dark: bool) -> None:
         ask(page, SECOND)
         # In the middle of an answer, when there is something to see of the engine too.
         page.until(lambda: len(page.text(".answer[aria-busy=true] .prose")) > 400, 90)
-        page.until(lambda: "1 running" in page.text("#engine"))
+        if size != PHONE:  # where the engine is behind a button
+            page.until(lambda: "1 running" in page.text("#engine"))
         page.screenshot(path)
-    size = path.stat().st_size
-    print(f"{path.relative_to(ROOT)}: {size} bytes")
-    if size > MOST:
+    taken = path.stat().st_size
+    print(f"{path.relative_to(ROOT)}: {taken} bytes")
+    if taken > MOST:
         raise SystemExit(f"error: {path} is larger than {MOST} bytes")
 
 
@@ -57,8 +59,10 @@ def main() -> None:
     Store(Paths.find({"LLMRUN_HOME": str(HOME)})).pull(DEFAULT_MODEL)
     daemon, driver = Daemon(HOME, LLMRUN_CTX="2048"), Driver(*found)
     try:
-        for theme in ("light", "dark"):
-            picture(driver, daemon.url, ROOT / "docs" / f"page-{theme}.png", dark=theme == "dark")
+        docs = ROOT / "docs"
+        picture(driver, daemon.url, docs / "page-light.png", size=DESK)
+        picture(driver, daemon.url, docs / "page-dark.png", size=DESK, dark=True)
+        picture(driver, daemon.url, docs / "page-phone.png", size=PHONE)
     finally:
         driver.close()
         daemon.close()

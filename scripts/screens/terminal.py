@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 import shlex
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -23,6 +24,7 @@ COMMANDS = (
     'llmrun run smollm2:135m --temperature 0 --max-tokens 30 --verbose "Why is the sky blue?"',
     "llmrun run smollm2:135m --temperature 0 --format json --max-tokens 40 'Describe a cat as JSON.'",
     "llmrun fit smollm2:135m",
+    'llmrun explain smollm2:135m --max-tokens 3 --candidates 4 "What is the capital of France?"',
     "llmrun ps",
     "llmrun run smollm2:136m hi",
     "llmrun doctor",
@@ -41,17 +43,15 @@ def main() -> None:
     """Write docs/screens/terminal.md."""
     Store(Paths.find({"LLMRUN_HOME": str(HOME)})).pull(DEFAULT_MODEL)
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as home:
-        paths = Paths.find({"LLMRUN_HOME": home})
-        Store(paths).copy(
-            str(Store(Paths.find({"LLMRUN_HOME": str(HOME)})).resolve(DEFAULT_MODEL).path), DEFAULT_MODEL
-        )
+        # Linked rather than used in place, so that its source is the one it was pulled from.
+        shutil.copytree(HOME / "models", Path(home) / "models", copy_function=os.link)
         env = {**CLEAN, "LLMRUN_HOME": home, "LLMRUN_HOST": f"127.0.0.1:{free_port()}", "LLMRUN_CTX": "4096"}
         try:
             parts = [_typed(command, env) for command in COMMANDS]
             parts.insert(-1, _chat(env))
         finally:
             _run("llmrun stop --daemon", env)
-        text = "\n\n".join(parts).replace(home, "~/llmrun").replace(str(HOME), "~/models")
+        text = "\n\n".join(parts).replace(home, "~/llmrun")
     head = (
         "# In the terminal\n\nMade by `scripts/screens` from the real program, with its smallest model.\n\n"
     )
