@@ -45,8 +45,9 @@ def fit(
     if kv_type is not None:
         parse_setting("kv_type", kv_type, "--kv-type")
     session = session_of(context, as_json=as_json)
-    peek = Store(session.paths).peek(model)
-    sizes, machine = anatomy(peek.headers), this_machine(measure=True)
+    with session.out.waiting(f"reading what {model} is, and measuring the machine"):
+        peek = Store(session.paths).peek(model)
+        sizes, machine = anatomy(peek.headers), this_machine(measure=True)
     most = peek.model.ctx_train or CONTEXTS[-1]
     contexts = [ctx] if ctx else [size for size in CONTEXTS if size < most] + [most]
     types = [kv_type] if kv_type else list(COMPARED[:1] if sizes.encodes else COMPARED)

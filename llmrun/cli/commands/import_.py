@@ -32,7 +32,8 @@ def import_(
     session = session_of(context)
     importer = Importer(session.paths)
     act = importer.judge if dry_run else importer.take
-    done = [act(found) for found in find_all(Path.home())]
+    with session.out.waiting("looking for what other programs keep"):
+        done = [act(found) for found in find_all(Path.home())]
     if as_json:
         session.out.mode = "json"
     records = [

@@ -60,8 +60,9 @@ def pull(
     rate = download.parse_rate(limit_rate) if limit_rate else None
     store = Store(session.paths)
     if dry_run:
-        told = store.preview(reference, quant=quant)
-        found = memory(store, told.source if quant else reference, session.settings)
+        with session.out.waiting(f"asking what {reference} is"):
+            told = store.preview(reference, quant=quant)
+            found = memory(store, told.source if quant else reference, session.settings)
         download.show_preview(session.out, told, found)
         return
     model = download.pull(session.out, store, reference, quant=quant, limit_rate=rate)

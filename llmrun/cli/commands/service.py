@@ -57,7 +57,9 @@ def install(context: typer.Context, force: Force = False) -> None:
     commands = manager.again if running and written == "renewed" else manager.start
     if running and written in ("same", "kept") and manager.name == "launchd":
         commands = ()
-    if why := run(commands):
+    with out.waiting(f"{manager.name} starts it"):
+        why = run(commands)
+    if why:
         out.warn(f"{manager.name} did not take it ({why}); once it runs, type: {typed(commands)}")
         return
     out.note("the service runs; llmrun service status shows it")
@@ -81,7 +83,9 @@ def uninstall(context: typer.Context, force: Force = False) -> None:
     if text is None:
         out.note("no service is installed")
         return
-    if why := run(manager.stop):
+    with out.waiting(f"{manager.name} ends it"):
+        why = run(manager.stop)
+    if why:
         out.warn(f"{manager.name} did not end it ({why}); if it still runs, type: {typed(manager.stop)}")
     if is_edited(text) and not force:
         out.warn(f"{manager.path} was edited and is kept; --force removes it")

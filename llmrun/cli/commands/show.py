@@ -52,7 +52,8 @@ def show(
     ]
     if len(parts) > 1:
         raise LlmrunError(USAGE, "only one part can be shown at a time", hint="leave out all options but one")
-    peek = Store(session.paths).peek(model)
+    with session.out.waiting(f"reading what {model} is"):
+        peek = Store(session.paths).peek(model)
     part: Callable[[Output, Peek], None] = parts[0] if parts else _details
     part(session.out, peek)
 
