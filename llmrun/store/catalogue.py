@@ -7,6 +7,8 @@ DEFAULT, or the only one. The folder is read when asked, not at import; it never
 from __future__ import annotations
 
 import difflib
+import itertools
+import operator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -71,7 +73,14 @@ def nearest(name: str, known: list[str], count: int = 3) -> list[str]:
     by_stem: dict[str, list[str]] = {}
     for full in known:
         by_stem.setdefault(full.partition(":")[0], []).append(full)
-    found = difflib.get_close_matches(name.lower(), known, n=count, cutoff=0.6)
-    for stem in difflib.get_close_matches(name.lower().partition(":")[0], by_stem, n=count, cutoff=0.6):
+    word = name.lower()
+
+    def likeness(other: str) -> tuple[float, int]:
+        """Of those that are as much alike, the one that begins alike: 135m rather than 360m for 136m."""
+        ratio = difflib.SequenceMatcher(None, other, word).ratio()
+        return ratio, sum(itertools.takewhile(bool, map(operator.eq, word, other)))
+
+    found = sorted(difflib.get_close_matches(word, known, n=count, cutoff=0.6), key=likeness, reverse=True)
+    for stem in difflib.get_close_matches(word.partition(":")[0], by_stem, n=count, cutoff=0.6):
         found += by_stem[stem]
     return list(dict.fromkeys(found))[:count]

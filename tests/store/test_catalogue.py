@@ -92,5 +92,9 @@ def test_nearest_offers_what_was_meant(name: str, expected: str) -> None:
     assert expected in nearest(name, NAMES)
 
 
+def test_nearest_of_two_that_are_as_much_alike_begins_alike() -> None:
+    assert nearest("smollm2:136m", ["smollm2:360m", "smollm2:135m"])[0] == "smollm2:135m"
+
+
 def test_nearest_nothing_alike_offers_nothing() -> None:
     assert nearest("xyzzy-quux", NAMES) == []
