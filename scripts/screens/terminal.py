@@ -30,12 +30,12 @@ COMMANDS = (
     "llmrun doctor",
     "llmrun stop",
 )
-CHAT = (
-    "/set temperature 0",
-    "/set max_tokens 60",
-    "Name two colours, as a list.",
-    "/context",
-    "/stats",
+CHAT = (  # a line, and what is shown in the end of what it brings
+    ("/set temperature 0", r"temperature +0\.0"),
+    ("/set max_tokens 60", "max_tokens +60"),
+    ("Name two colours, as a list.", "[\u2800-\u28ff] (waiting|reading)[^\r]*\r[^\u2800-\u28ff]*"),
+    ("/context", "of 4,096 tokens"),
+    ("/stats", r"chat +\d+ answers?, [\d,]+ tokens"),
 )
 
 
@@ -78,12 +78,12 @@ def _chat(env: dict[str, str]) -> str:
     chat = Terminal({**env, "PATH": os.environ["PATH"]}, "chat", columns=COLUMNS)
     try:
         chat.expect(">>>")
-        for line in CHAT:
+        for line, shown in CHAT:
             chat.type(f"{line}\r")
-            chat.expect(r"\n.*>>>")
+            chat.expect(f"{shown}.*>>>")
         chat.type("/bye\r")
         chat.process.wait(30)
-        shown = "\n".join(chat.screen())
+        screen = "\n".join(chat.screen())
     finally:
         chat.close()
-    return f"```console\n$ llmrun chat\n{shown}\n```"
+    return f"```console\n$ llmrun chat\n{screen}\n```"
