@@ -24,7 +24,8 @@ import numpy as np
 from llmrun.config import DEFAULT_MODEL, Paths
 from llmrun.engine import Engine, EngineRequest
 from llmrun.engine.drafting import Ngrams
-from llmrun.engine.drafting.ngrams import Copying
+from llmrun.engine.drafting.earlier import Earlier
+from llmrun.engine.drafting.ngrams import MANY, Copying
 from llmrun.llama import Context, ContextSettings, Model
 from llmrun.store import Store
 from llmrun.types import Event, Failed, Finished, SamplingParams, Text
@@ -122,7 +123,7 @@ def index() -> None:
     prompt = np.array([rng.randrange(50_000) for _ in range(100_000)], np.int32)
     said = [rng.randrange(50_000) for _ in range(20_000)] + prompt[:20_000].tolist()
     began = time.thread_time()
-    copying = Copying(prompt, len(prompt) + len(said))
+    copying = Copying(prompt, len(prompt) + len(said), Earlier(MANY))
     built = time.thread_time()
     copying.extend(said)
     ended = time.thread_time()

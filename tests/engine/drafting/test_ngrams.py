@@ -8,14 +8,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from llmrun.engine.drafting.ngrams import Copying, Ngrams
+from llmrun.engine.drafting.earlier import Earlier
+from llmrun.engine.drafting.ngrams import MANY, Copying, Ngrams
 from llmrun.engine.request import EngineRequest
 from llmrun.engine.sequence import Sequence
 from llmrun.types import SamplingParams
 
 
 def _copying(prompt: list[int]) -> Copying:
-    return Copying(np.array(prompt, np.int32), len(prompt) + 100)
+    return Copying(np.array(prompt, np.int32), len(prompt) + 100, Earlier(MANY))
 
 
 def test_guess_after_tokens_seen_before_is_what_followed_them() -> None:
@@ -110,6 +111,41 @@ def test_guess_is_what_came_after_the_newest_token(prompt: list[int], said: list
     text = prompt + said
     followed = {after for before, after in itertools.pairwise(text) if before == text[-1]}
     assert set(copying.guess(1).tokens) <= followed
+
+
+def test_guess_is_what_an_earlier_answer_said_after_the_same_tokens() -> None:
+    earlier = Earlier(MANY)
+    earlier.add(np.arange(500, 540, dtype=np.int32))
+    copying = Copying(np.arange(20, dtype=np.int32), 100, earlier)
+    copying.extend(range(500, 500 + MANY - 1))
+    assert copying.guess(2).tokens == []
+    copying.extend([500 + MANY - 1])
+    assert copying.guess(2).tokens == [500 + MANY, 501 + MANY]
+    assert copying.guess(100).tokens == list(range(500 + MANY, 540))[: len(copying.guess(100).tokens)]
+
+
+def test_guess_where_an_earlier_answer_was_right_more_often_than_the_prompt_is_the_answers() -> None:
+    text = list(range(100, 200))
+    said = [*range(100, 120), 7, *range(121, 140), 7, *range(141, 160), 7, *range(161, 180), 7]
+    earlier = Earlier(MANY)
+    earlier.add(np.array([*said, *range(181, 199)], np.int32))
+    copying = Copying(np.array(text, np.int32), 300, earlier)
+    copying.extend(said[:-1])
+    assert copying.guess(2).tokens == [7, 181]
+
+
+def test_drafter_guesses_what_it_said_in_an_earlier_answer() -> None:
+    drafter = Ngrams(4096)
+    first = _sequence(list(range(20)))
+    for token in range(600, 660):
+        first.append(token)
+    drafter.guesses([first], 4, 0.0)
+    drafter.forget(first)
+    second = _sequence(list(range(20)))
+    for token in range(600, 602):
+        second.append(token)
+    (guess,) = drafter.guesses([second], 4, 0.0)
+    assert guess.tokens == [602, 603, 604, 605]
 
 
 def _sequence(prompt: list[int], max_tokens: int | None = None) -> Sequence:
