@@ -28,7 +28,7 @@ from llmrun.daemon.replies import Replies, Reply
 from llmrun.daemon.runner_log import RunnerLog
 from llmrun.daemon.states import State
 from llmrun.daemon.vitals import Bounds, Vitals
-from llmrun.errors import INTERNAL, MODEL_LOAD, RUNNER_DIED, LlmrunError
+from llmrun.errors import INTERNAL, MODEL_LOAD, NO_MEMORY, RUNNER_DIED, LlmrunError
 from llmrun.runner import frames
 from llmrun.types import AnyRequest, Stats
 
@@ -220,10 +220,13 @@ class RunnerProcess:
         return None if self._asked else self._end
 
     def _died(self, cause: str, when: str = "", code: int | None = None) -> LlmrunError:
+        message = f"the engine of {self.name} died{when} ({cause})"
+        if self._log.tells_of_memory:
+            message = f"memory ran out: {message}"
+            return LlmrunError(NO_MEMORY, message, cause=cause, log=self._log.tail)
         hint = RUNNER_DIED.hint
         if code == -signal.SIGKILL:
             hint = "if nobody killed it, memory ran out: try again, a smaller quant or a smaller --ctx"
-        message = f"the engine of {self.name} died{when} ({cause})"
         return LlmrunError(RUNNER_DIED, message, hint=hint, cause=cause, log=self._log.tail)
 
     def _stalled(self) -> LlmrunError:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 from collections import deque
 
 from llmrun.log import record_of
@@ -10,6 +11,13 @@ from llmrun.log import record_of
 KEPT_LINES = 20
 LONGEST_LINE = 128 * 1024  # bytes; a record of ours is shorter
 LONGEST_KEPT = 4000  # characters
+LAST_WORDS = 3
+"""Lines at a death's end in which its reason is sought."""
+
+_MEMORY = re.compile(
+    r"MemoryError|bad_alloc|cannot allocate memory|memory allocation|out of memory|thread creation failed",
+    re.IGNORECASE,
+)
 
 
 class RunnerLog:
@@ -28,6 +36,12 @@ class RunnerLog:
     def tail(self) -> list[str]:
         """The last lines, oldest first."""
         return list(self._tail)
+
+    @property
+    def tells_of_memory(self) -> bool:
+        """Whether the last words are those of a process that got no more memory: Python's, C++'s, a
+        library's."""
+        return any(_MEMORY.search(line) for line in self.tail[-LAST_WORDS:])
 
     def feed(self, data: bytes) -> None:
         *lines, self._rest = (self._rest + data).split(b"\n")

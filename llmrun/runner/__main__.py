@@ -13,10 +13,12 @@ import signal
 import sys
 import threading
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from llmrun import log
-from llmrun.errors import INTERNAL, LlmrunError
+from llmrun.errors import INTERNAL, MODEL_LOAD, LlmrunError
+from llmrun.runner.exhaustion import SPARE, exhausted
 from llmrun.runner.frames import (
     Cancel,
     Events,
@@ -111,9 +113,7 @@ class Runner:
         try:
             self._load()
         except Exception as error:
-            if not isinstance(error, LlmrunError):
-                error = LlmrunError(INTERNAL, f"loading failed: {error!r}")
-            self._writer.put(LoadFailed(error.info()))
+            self._writer.put(LoadFailed(_why(error, self._spec).info()))
             self._writer.close()
             os._exit(1)
         self._desk.learn()
@@ -165,6 +165,21 @@ class Runner:
 
     def _say(self, request_id: str, event: Event) -> None:
         self._writer.put(Events([(request_id, event)]))
+
+
+def _why(error: Exception, spec: Load) -> LlmrunError:
+    """Why the model cannot be loaded. llmrun's own words, but for llama.cpp's of a file that it could not
+    take in: those do not say that memory was short."""
+    size = 0
+    if isinstance(error, LlmrunError):
+        if error.kind is not MODEL_LOAD:
+            return error
+        size = Path(spec.path).stat().st_size
+    else:
+        log.ROOT.error("loading %s failed", spec.name, exc_info=error)
+    if exhaustion := exhausted(error, f"while {spec.name} was loaded", spare=max(size, SPARE)):
+        return exhaustion
+    return error if isinstance(error, LlmrunError) else LlmrunError(INTERNAL, f"loading failed: {error!r}")
 
 
 def main() -> None:

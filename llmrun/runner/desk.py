@@ -13,6 +13,7 @@ from llmrun.engine import EngineRequest, VectorRequest
 from llmrun.errors import CANCELLED, INTERNAL, INVALID_REQUEST, LlmrunError
 from llmrun.log import fields, note_request
 from llmrun.runner.answers import Answers
+from llmrun.runner.exhaustion import exhausted
 from llmrun.runner.loading import Loaded
 from llmrun.runner.texts import TextDesk
 from llmrun.types import AnyRequest, EmbedRequest, Event, Failed, GenerateRequest, Lookup
@@ -84,8 +85,7 @@ class Desk:
         except LlmrunError as error:
             ready = [Failed(error.info())]
         except Exception as error:
-            failure = LlmrunError(INTERNAL, f"the prompt could not be prepared: {error!r}")
-            ready = [Failed(failure.info())]
+            ready = [Failed(_why(error).info())]
         with self._lock:
             self._preparing.discard(request.id)
             if request.id in self._cancelled:
@@ -139,3 +139,9 @@ def _tell(ready: _Ready) -> None:
     elif isinstance(ready, VectorRequest):
         tokens = sum(map(len, ready.inputs))
         log.info("computes %d inputs of %d tokens", len(ready.inputs), tokens, extra=fields(prompt=tokens))
+
+
+def _why(error: Exception) -> LlmrunError:
+    """Why a prompt could not be prepared."""
+    internal = LlmrunError(INTERNAL, f"the prompt could not be prepared: {error!r}")
+    return exhausted(error, "while the prompt was prepared") or internal

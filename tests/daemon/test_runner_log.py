@@ -80,3 +80,23 @@ def test_feed_bytes_that_are_no_text_are_replaced() -> None:
     runner_log = RunnerLog("a")
     runner_log.feed(b"bad \xff byte\n\n   \n")
     assert runner_log.tail == ["bad \ufffd byte"]
+
+
+@pytest.mark.parametrize(
+    ("last", "tells"),
+    [
+        (b"MemoryError", True),
+        (b"terminate called after throwing an instance of 'std::bad_alloc'\n  what():  std::bad_alloc", True),
+        (b"OpenBLAS error: Memory allocation still failed after 10 retries, giving up.", True),
+        (b"OSError: [Errno 12] Cannot allocate memory", True),
+        (b"libgomp: Thread creation failed: Resource temporarily unavailable", True),
+        (b"GGML_ASSERT(ctx) failed", False),
+        (b"", False),
+        (b"MemoryError\none\ntwo\nthree", False),
+    ],
+)
+def test_tells_of_memory_looks_at_the_last_words_alone(last: bytes, tells: bool) -> None:
+    runner_log = RunnerLog("a")
+    runner_log.feed(b"loading\n" + last)
+    runner_log.close()
+    assert runner_log.tells_of_memory is tells

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import socket
 import subprocess
 import sys
@@ -41,6 +42,18 @@ def has_ended(process: psutil.Process) -> bool:
         return process.status() == psutil.STATUS_ZOMBIE
     except psutil.NoSuchProcess:
         return True
+
+
+def linked_home(home: Path, place: Path) -> Path:
+    """A home of its own at `place` with the models of `home`. Their files are the same ones: not to be
+    written."""
+    shutil.copytree(home / "models", place / "models", copy_function=_linked)
+    return place
+
+
+def _linked(source: str, destination: str) -> str:
+    Path(destination).hardlink_to(source)
+    return destination
 
 
 class Daemon:

@@ -12,7 +12,7 @@ import pytest
 
 from llmrun.config import DEFAULT_MODEL, Paths
 from llmrun.store import Store
-from tests.real.daemons import Daemon, eventually
+from tests.real.daemons import Daemon, eventually, linked_home
 
 pytestmark = pytest.mark.real
 
@@ -55,8 +55,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
 
 
 def test_kv_prefixes_on_a_full_disk_are_done_without(home: Path, tmp_path: Path, small_disk: Path) -> None:
-    place = tmp_path / "home"
-    shutil.copytree(home / "models", place / "models", copy_function=_linked)
+    place = linked_home(home, tmp_path / "home")
     (place / "cache").mkdir()
     (place / "cache" / "kv").symlink_to(small_disk)
     running = Daemon(place, LLMRUN_CTX="512", LLMRUN_CACHE_DISK="1G", LLMRUN_CACHE_RAM="0")
@@ -69,29 +68,28 @@ def test_kv_prefixes_on_a_full_disk_are_done_without(home: Path, tmp_path: Path,
         running.close()
 
 
-def _linked(source: str, destination: str) -> str:
-    Path(destination).hardlink_to(source)
-    return destination
-
-
 @pytest.mark.skipif(not hasattr(resource, "prlimit"), reason="prlimit is Linux's")
-@pytest.mark.parametrize(
-    ("megabytes", "status", "codes"),
-    [(550, 507, {"out_of_memory"}), (250, 500, {"runner_died", "internal_error"})],
-)
-def test_too_little_memory_is_a_clear_error_and_the_daemon_lives(
-    home: Path, megabytes: int, status: int, codes: set[str]
-) -> None:
-    """Enough for the model but not for its context; and not enough for a runner to begin."""
+def test_too_little_memory_is_out_of_memory_wherever_it_runs_out_and_the_daemon_lives(home: Path) -> None:
+    """From too little for Python's libraries, over too little for the weights, to too little for the context.
+    Where exactly it runs out is the machine's business; what is said of it is ours."""
     running = Daemon(home, LLMRUN_CTX="8192")
     none = resource.RLIM_INFINITY
     try:
-        # A child inherits the bound; the daemon itself is far below it.
-        resource.prlimit(running.process.pid, resource.RLIMIT_AS, (megabytes << 20, none))
-        reply = running.http.post("/v1/completions", json=SHORT)
-        assert reply.status_code == status
-        assert reply.json()["error"]["code"] in codes
-        assert running.http.get("/health").status_code == 200
+        for number, megabytes in enumerate((250, 330, 410, 450, 550, 700)):
+            # A child inherits the bound; the daemon itself is far below it.
+            resource.prlimit(running.process.pid, resource.RLIMIT_AS, (megabytes << 20, none))
+            # Of another context each time: what fails twice in a row is made to wait.
+            reply = running.http.post("/v1/completions", json={**SHORT, "ctx": 8192 - number})
+            assert reply.status_code == 507, f"{megabytes} MB: {reply.text}"
+            error = reply.json()["error"]
+            assert error["code"] == "out_of_memory"
+            assert (
+                DEFAULT_MODEL in error["message"]
+                or "8192" in error["message"]
+                or "context" in error["message"]
+            )
+            assert running.http.get("/health").status_code == 200
+            assert eventually(lambda: not running.loaded(), 10)
         resource.prlimit(running.process.pid, resource.RLIMIT_AS, (none, none))
         assert eventually(lambda: short(running) == 200, 30)
     finally:
