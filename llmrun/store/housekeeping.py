@@ -122,7 +122,8 @@ def _found(shelf: Shelf) -> list[Litter]:
 
 
 def _litter(shelf: Shelf) -> Iterator[Litter]:
-    used = shelf.manifests.used_files()
+    dead = shelf.dead_steps()
+    used = shelf.manifests.used_files(without=dead)
     if used is None:
         raise LlmrunError(
             BAD_FILE,
@@ -139,8 +140,9 @@ def _litter(shelf: Shelf) -> Iterator[Litter]:
             yield Litter(file, "temporary", disk_size(file))
         elif file not in used:
             yield Litter(file, "orphan", disk_size(file))
+    steps = {shelf.manifests.path(step) for step in dead}
     for file in _children(shelf.models / "manifests"):
-        if file.suffix == ".tmp":  # its writer held the lock that is ours now
+        if file.suffix == ".tmp" or file in steps:  # a writer of the first held the lock that is ours now
             yield Litter(file, "temporary", disk_size(file))
 
 

@@ -9,7 +9,7 @@ Paths in a manifest are relative to the models folder where the store owns the f
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from datetime import datetime, timezone
 from pathlib import Path
 
@@ -20,6 +20,7 @@ from llmrun.log import ROOT
 from llmrun.store.companions import Role
 from llmrun.store.disk import refused, write_atomic
 from llmrun.store.facts import Facts, read_facts
+from llmrun.store.steps import is_step
 from llmrun.types import Message, Options
 
 _LOG = ROOT.getChild("store")
@@ -76,18 +77,26 @@ class Manifests:
         self._models = models
         self._folder = models / "manifests"
 
-    def _path(self, name: str) -> Path:
+    def path(self, name: str) -> Path:
+        """Where the manifest of `name` is, if there is one."""
         return self._folder / f"{name.replace('/', '+').replace(':', '@')}.json"
 
     def names(self) -> list[str]:
-        """Every name that has a manifest, readable or not, sorted."""
+        """Every model's name that has a manifest, readable or not, sorted."""
+        return [name for name in self._every() if not is_step(name)]
+
+    def steps(self) -> list[str]:
+        """The names of steps towards models, under way or left behind."""
+        return [name for name in self._every() if is_step(name)]
+
+    def _every(self) -> list[str]:
         files = (path.name.removesuffix(".json") for path in self._folder.glob("*.json"))
         return sorted(file.replace("@", ":").replace("+", "/") for file in files)
 
     def get(self, name: str) -> Manifest | None:
         """The manifest of exactly `name`. BAD_FILE where it is damaged."""
         try:
-            manifest = msgspec.json.decode(self._path(name).read_bytes(), type=Manifest)
+            manifest = msgspec.json.decode(self.path(name).read_bytes(), type=Manifest)
         except FileNotFoundError:
             return None
         except OSError as error:
@@ -95,7 +104,7 @@ class Manifests:
         except msgspec.DecodeError as error:
             raise LlmrunError(
                 BAD_FILE,
-                f"{self._path(name)} is damaged: {error}",
+                f"{self.path(name)} is damaged: {error}",
                 hint=f"llmrun rm {name}, then pull it again",
             ) from error
         # Disks that ignore letter case give one file for two tags.
@@ -117,12 +126,15 @@ class Manifests:
 
     def exists(self, name: str) -> bool:
         """Whether there is a manifest, readable or not."""
-        return self._path(name).exists()
+        return self.path(name).exists()
 
-    def used_files(self) -> set[Path] | None:
-        """All files that manifests name; None where a damaged one hides what it names."""
+    def used_files(self, *, without: Collection[str] = ()) -> set[Path] | None:
+        """All files that manifests name, but for those of the names `without`; None where a damaged one hides
+        what it names."""
         used: set[Path] = set()
-        for name in self.names():
+        for name in self._every():
+            if name in without:
+                continue
             try:
                 manifest = self.get(name)
             except LlmrunError:
@@ -133,7 +145,7 @@ class Manifests:
 
     def put(self, manifest: Manifest) -> None:
         """Write it, over a damaged one too. CONFLICT where the disk takes another tag for the same."""
-        path = self._path(manifest.name)
+        path = self.path(manifest.name)
         if path.exists() and _name_in(path) not in (None, manifest.name):
             raise LlmrunError(
                 CONFLICT,
@@ -143,7 +155,7 @@ class Manifests:
         write_atomic(path, msgspec.json.format(msgspec.json.encode(manifest), indent=2))
 
     def delete(self, name: str) -> None:
-        self._path(name).unlink(missing_ok=True)
+        self.path(name).unlink(missing_ok=True)
 
     def paths(self, manifest: Manifest) -> tuple[Path, ...]:
         """Where the model's files are, first shard first; they may be gone."""

@@ -24,6 +24,7 @@ from llmrun.store.native_child import ChildError, said_by
 from llmrun.store.peeking import Peek
 from llmrun.store.progress import Meter, PullProgress
 from llmrun.store.shelf import Shelf
+from llmrun.store.steps import without_mark
 from llmrun.store.transports import Fetched
 
 # llama.cpp's own short forms (`tools/quantize`).
@@ -94,16 +95,16 @@ class Quantizer:
 
     def run(self, peek: Peek, wish: Wish, on_progress: Callable[[PullProgress], None] | None = None) -> str:
         """The name of the new model; blocks. An interrupt ends the child and leaves nothing."""
-        check(peek.headers, wish, peek.model.name)
+        check(peek.headers, wish, without_mark(peek.model.name))
         shelf, meter = self._shelf, Meter(on_progress)
         key = f"quantize-{hashlib.sha256(wish.name.encode()).hexdigest()[:16]}"
-        waiting = f"{wish.name} is being made already; waiting for it"
+        waiting = f"{without_mark(wish.name)} is being made already; waiting for it"
         with writing(shelf.models), shelf.key_lock(key, lambda: meter.note(waiting)):
             if shelf.manifests.exists(wish.name):
                 raise LlmrunError(CONFLICT, f"the name {wish.name} is taken", hint="choose another: -o NAME")
             staging = shelf.staging(key)
             try:
-                stem = wish.name.partition(":")[0].replace("/", "-")
+                stem = without_mark(wish.name).partition(":")[0].replace("/", "-")
                 target = staging / f"{stem}-{wish.kind}.gguf"
                 require_space(staging, _expected(peek.headers, wish.kind))
                 self._child(peek.model.path, target, wish, peek.model.size, meter)

@@ -19,6 +19,7 @@ from llmrun.store.disk import is_held, locked, size_of
 from llmrun.store.manifest import FileEntry, Manifest, Manifests
 from llmrun.store.model import StoredModel, from_manifest
 from llmrun.store.quants import model_stem
+from llmrun.store.steps import lock_key
 from llmrun.store.transports import Fetched
 
 
@@ -45,6 +46,17 @@ class Shelf:
     def under_way(self, key: str) -> bool:
         """Whether a pull holds the lock `key`."""
         return is_held(self.models / "locks" / f"{key}.lock")
+
+    def dead_steps(self) -> list[str]:
+        """Steps towards models whose maker was killed. Under `lock()`."""
+        return [step for step in self.manifests.steps() if not self.under_way(lock_key(step))]
+
+    def forget(self, name: str) -> None:
+        """The manifest `name` and the files that no other one uses go, if there are any. Under `lock()`."""
+        manifest = self.manifests.readable(name)
+        self.manifests.delete(name)
+        if manifest:
+            self.drop(manifest)
 
     def staging(self, key: str) -> Path:
         """The folder, made if need be, in which the pull `key` collects its files."""

@@ -6,7 +6,6 @@ read-only folder; nothing is created until something is written.
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -40,6 +39,7 @@ from llmrun.store.reference import (
     parse_reference,
 )
 from llmrun.store.shelf import Shelf
+from llmrun.store.steps import lock_key, steps_to
 from llmrun.store.transports import Offer, offer_of
 from llmrun.store.transports.local import files_of
 
@@ -209,7 +209,12 @@ class Store:
     ) -> StoredModel:
         """Make the model `name` of what `modelfile` says, in place of one that has the name. What it is FROM
         is pulled where it is not here; the weights are shared, not copied."""
-        name = str(parse_name(name))
+        return self._create(str(parse_name(name)), modelfile, on_progress)
+
+    def _create(
+        self, name: str, modelfile: Modelfile, on_progress: Callable[[PullProgress], None] | None
+    ) -> StoredModel:
+        """As `create`; `name` may be a step's."""
         reference = modelfile.sources[0]
         base = self._finder.find(reference)
         meter = Meter(on_progress)
@@ -275,16 +280,27 @@ class Store:
     ) -> StoredModel:
         """As `create`, with the weights in the number type `kind`. INVALID_REQUEST where there is no such one
         or the weights lost precision already."""
-        wish = Wish(type_of(kind), f"{parse_name(name).name}:{secrets.token_hex(4)}")
-        plain = f"{wish.name}-plain"
-        try:
-            base = self.create(plain, modelfile, on_progress=on_progress)
-            made = self._quantizer.run(peek_at(base), wish, on_progress)
-            return self.create(name, Modelfile(sources=(parse_name(made),)))
-        finally:
-            for step in (plain, wish.name):
-                if self._shelf.manifests.exists(step):
-                    self.remove(step)
+        name, kind = str(parse_name(name)), type_of(kind)
+        steps, meter = steps_to(name), Meter(on_progress)
+        waiting = f"{name} is being made already; waiting for it"
+        with (
+            writing(self._shelf.models),
+            self._shelf.key_lock(lock_key(name), lambda: meter.note(waiting)),
+        ):
+            self._forget(steps)  # of one that was killed
+            try:
+                plain = self._create(steps.plain, modelfile, on_progress)
+                self._quantizer.run(peek_at(plain), Wish(kind, steps.made), on_progress)
+                made = self._shelf.manifests.get(steps.made)
+                assert made is not None  # we hold its lock
+                return self._shelf.model(self._derived(made, Modelfile(sources=()), name, meter))
+            finally:
+                self._forget(steps)
+
+    def _forget(self, names: Sequence[str]) -> None:
+        with self._shelf.lock():
+            for name in names:
+                self._shelf.forget(name)
 
 
 def _may_change(recipe: Recipe) -> bool:

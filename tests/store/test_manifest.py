@@ -52,7 +52,7 @@ _part = st.from_regex(r"[a-z0-9][a-z0-9._-]{0,8}", fullmatch=True)
 )
 def test_path_of_any_name_stays_in_the_folder_and_is_its_own(name: str) -> None:
     folder = Path("/models")
-    path = Manifests(folder)._path(name)
+    path = Manifests(folder).path(name)
     assert path.parent == folder / "manifests"
     assert "/" not in path.name
     assert path.name.removesuffix(".json").replace("+", "/").replace("@", ":") == name
