@@ -200,7 +200,7 @@ class Service:
         except Exception as error:
             outcome = INTERNAL.code
             log.exception("the request failed", extra={"request": request.id})
-            yield Failed(LlmrunError(INTERNAL, f"the request failed: {error}").info())
+            yield Failed(LlmrunError(INTERNAL, f"the request failed: {error!r}").info())
         finally:
             self.counters.requests[model, outcome] += 1
             self._tell(request.id, model, outcome, time.monotonic() - arrived, usage)

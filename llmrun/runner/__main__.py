@@ -13,6 +13,7 @@ import signal
 import sys
 import threading
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -174,7 +175,8 @@ def _why(error: Exception, spec: Load) -> LlmrunError:
     if isinstance(error, LlmrunError):
         if error.kind is not MODEL_LOAD:
             return error
-        size = Path(spec.path).stat().st_size
+        with suppress(OSError):  # it may be gone
+            size = Path(spec.path).stat().st_size
     else:
         log.ROOT.error("loading %s failed", spec.name, exc_info=error)
     if exhaustion := exhausted(error, f"while {spec.name} was loaded", spare=max(size, SPARE)):

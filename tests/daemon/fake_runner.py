@@ -1,7 +1,7 @@
 """A runner without a model: speaks the real frames and does what it is told, also what no runner should.
 
 The stem of the model's path says how it loads, the prompt how a request goes; see the two functions. It
-appends what happens to `loads` and `cancels` beside the model's path.
+appends what happens to `loads`, `cancels` and `pings` beside the model's path.
 """
 
 from __future__ import annotations
@@ -72,6 +72,7 @@ def main() -> None:
             if "mute" not in script:
                 send_event(frame.id, Failed(LlmrunError(CANCELLED, "the client left").info()))
         elif isinstance(frame, Ping):
+            note(folder / "pings", load.name)
             if "frozen" not in script:
                 send(Pong())
         elif isinstance(frame, Shutdown) and not stubborn and "deaf" not in script:
@@ -81,9 +82,10 @@ def main() -> None:
 
 
 def load_model(load: Load, script: str) -> None:
-    """good; gate: ready once the file `open` lies beside, or ends when told to; fails; dies; hangs;
-    crawls: slow but going on; stubborn: ends neither when asked nor on SIGTERM; mute: answers no cancel;
-    deaf: ends at the end of its input only; frozen: gives no sign of life when asked."""
+    """good; gate: ready once the file `open` lies beside, or ends when told to; fails; dies; starves: gets no
+    memory; hangs; crawls: slow but going on (for 1.8 s; slowly: 4.8 s); stubborn: ends neither when asked nor
+    on SIGTERM; mute: answers no cancel; deaf: ends at the end of its input only; frozen: gives no sign of
+    life when asked."""
     log("info", f"loading {load.name}")
     if "stubborn" in script:
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
@@ -100,11 +102,13 @@ def load_model(load: Load, script: str) -> None:
     if "dies" in script:
         print("GGML_ASSERT(ctx) failed", file=sys.stderr, flush=True)
         os.abort()
+    if "starves" in script:
+        raise MemoryError
     if "hangs" in script:
         hang()
     if "crawls" in script:
         for step in range(12):
-            time.sleep(0.15)
+            time.sleep(0.4 if "slowly" in script else 0.15)
             send(LoadProgress(0.2 + step / 20))
     send(LoadProgress(1.0))
     ctx = load.ctx or 4096

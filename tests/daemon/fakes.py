@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
+import time
 from collections.abc import Callable, Coroutine
 from dataclasses import replace
 from datetime import datetime, timezone
@@ -35,12 +36,11 @@ def run(coroutine: Coroutine[Any, Any, Any]) -> Any:
 
 
 async def until(condition: Callable[[], Any]) -> None:
-    """Wait for another process, or fail after ten seconds."""
-    for _ in range(1000):
-        if condition():
-            return
+    """Wait for another process, or fail after half a minute."""
+    deadline = time.monotonic() + 30
+    while not condition():
+        assert time.monotonic() < deadline, "waited for in vain"
         await asyncio.sleep(0.01)
-    raise AssertionError("waited for in vain")
 
 
 def wanted(

@@ -44,6 +44,17 @@ def test_death_while_loading_is_reported_with_the_log(tmp_path: Path) -> None:
     run(story())
 
 
+def test_death_for_want_of_memory_says_so(tmp_path: Path) -> None:
+    async def story() -> None:
+        async with living(tmp_path, "starves") as life:
+            error = await life.end()
+            assert error is not None
+            assert error.kind is NO_MEMORY
+            assert error.message == "memory ran out: the engine of a died while loading (exit code 1)"
+
+    run(story())
+
+
 def test_load_without_progress_is_given_up(tmp_path: Path) -> None:
     async def story() -> None:
         limits = Limits(load_stall=0.3, patience=HASTY.patience)
@@ -58,8 +69,8 @@ def test_load_without_progress_is_given_up(tmp_path: Path) -> None:
 
 def test_load_that_is_slow_but_goes_on_is_waited_for(tmp_path: Path) -> None:
     async def story() -> None:
-        limits = Limits(load_stall=1.2, patience=HASTY.patience)  # it takes 1.8 s in steps of 0.15
-        async with living(tmp_path, "crawls", limits) as life:
+        limits = Limits(load_stall=4, patience=HASTY.patience)  # it takes 4.8 s in steps of 0.4
+        async with living(tmp_path, "crawls slowly", limits) as life:
             await life.ready()
 
     run(story())
@@ -223,7 +234,14 @@ def _is_zombie(pid: int) -> bool:
         return True
 
 
-BRISK = Limits(patience=HASTY.patience, bounds=Bounds(quiet=0.2, silence=0.5, standstill=60))
+BRISK = Limits(patience=HASTY.patience, bounds=Bounds(quiet=0.1, silence=2, standstill=60))
+TOLERANT = Limits(patience=HASTY.patience, bounds=Bounds(quiet=0.1, silence=3, standstill=60))
+
+
+def pings(folder: Path) -> int:
+    """How often the runner was asked for a sign of life."""
+    noted = folder / "pings"
+    return len(noted.read_text().split()) if noted.exists() else 0
 
 
 def test_stopped_process_is_stuck_ends_its_requests_and_is_killed(tmp_path: Path) -> None:
@@ -246,11 +264,12 @@ def test_stopped_process_is_stuck_ends_its_requests_and_is_killed(tmp_path: Path
 
 def test_process_that_answers_when_asked_is_not_stuck_however_long_it_says_nothing(tmp_path: Path) -> None:
     async def story() -> None:
-        async with living(tmp_path, limits=BRISK) as life:
+        async with living(tmp_path, limits=TOLERANT) as life:
             process = await life.ready()
             reply = process.submit(request("stall"))
             await anext_text(reply)
-            await asyncio.sleep(1.5)
+            # The second comes when the time for an answer to the first is over.
+            await until(lambda: pings(tmp_path) >= 2)
             assert process.state is State.READY
 
     run(story())
@@ -272,8 +291,9 @@ def test_process_without_work_is_left_alone(tmp_path: Path) -> None:
         async with living(tmp_path, "frozen", BRISK) as life:
             process = await life.ready()
             await collect(process.submit(request("3")))
-            await asyncio.sleep(1.2)
+            await until(lambda: process._next_look is None)  # nothing will look again
             assert process.state is State.READY
             await collect(process.submit(request("3", id="second")))
+            assert pings(tmp_path) == 0
 
     run(story())
