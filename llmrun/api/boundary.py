@@ -146,7 +146,7 @@ class Boundary:
 
     def _response(self, path: str, asked: Headers, error: LlmrunError, request_id: str) -> Response:
         headers = {}
-        if error.kind.status in (429, 503):
+        if error.kind.status in (429, 503) or "retry_after" in error.details:
             headers["retry-after"] = str(math.ceil(error.details.get("retry_after", RETRY_AFTER)))
         elif error.kind.status == 401:
             headers["www-authenticate"] = "Bearer"

@@ -164,3 +164,14 @@ def test_page_of_the_daemon_is_open_without_a_key(http: TestClient, ring: Keyrin
     ring.create("guest")
     assert http.get("/health").status_code == 200
     assert http.get("/metrics").status_code == 401
+
+
+def test_watching_what_runs_uses_up_none_of_a_keys_requests(http: TestClient, ring: Keyring) -> None:
+    secret = ring.create("guest", requests_per_minute=1)
+    assert [http.get("/llmrun/ps", headers=bearer(secret)).status_code for _ in range(5)] == [200] * 5
+    assert http.post("/v1/chat/completions", json=CHAT, headers=bearer(secret)).status_code == 200
+    assert http.post("/v1/chat/completions", json=CHAT, headers=bearer(secret)).status_code == 429
+    assert http.get("/llmrun/ps", headers=bearer(secret)).status_code == 200
+    assert (
+        http.get("/llmrun/ps").status_code == http.get("/llmrun/ps", headers=bearer("no")).status_code == 401
+    )
