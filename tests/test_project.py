@@ -59,7 +59,9 @@ def test_wheel_holds_package_modelfiles_and_licence(tmp_path: Path) -> None:
     assert f"llmrun-{llmrun.__version__}.dist-info/licenses/LICENSE" in names
 
 
-@pytest.mark.parametrize("script", ["scripts/quickstart", "scripts/test", "scripts/check", ".ci/run"])
+@pytest.mark.parametrize(
+    "script", ["scripts/quickstart", "scripts/test", "scripts/check", "scripts/soak", ".ci/run"]
+)
 def test_script_is_executable_posix_shell(script: str) -> None:
     path = ROOT / script
     assert os.access(path, os.X_OK)
