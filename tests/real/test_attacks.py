@@ -15,6 +15,7 @@ from tests.real.daemons import Daemon, eventually
 
 pytestmark = pytest.mark.real
 
+TCP_REPAIR = 19  # of Linux; the socket module has no name for it
 LONG = {"model": DEFAULT_MODEL, "prompt": "Once upon a time", "max_tokens": 300, "stream": True,
         "ignore_eos": True}  # fmt: skip
 SHORT = {"model": DEFAULT_MODEL, "prompt": "Hi", "max_tokens": 2}
@@ -70,6 +71,38 @@ def test_a_thousand_connections_at_once_leave_the_daemon_serving_and_as_it_was(d
         for client in held:
             client.close()
     assert eventually(lambda: process.num_fds() <= before, 5.0)
+
+
+def vanish(client: socket.socket) -> None:
+    """Gone without a word, as a machine whose power fails: no packet tells the daemon."""
+    try:
+        client.setsockopt(socket.IPPROTO_TCP, TCP_REPAIR, 1)
+    except OSError:
+        client.close()
+        pytest.skip("connections cannot be taken away without a word here")
+    client.close()
+
+
+def test_half_open_connections_hold_nothing_and_nobody(daemon: Daemon) -> None:
+    """Clients that vanish: in the head, in the body, before the answer, in the stream."""
+    assert short(daemon) == 200
+    endless = {**LONG, "max_tokens": 1900}
+    for sent in (
+        b"POST /v1/completions HTTP/1.1\r\nho",
+        head_and_body(daemon, LONG)[:-10],
+        head_and_body(daemon, {**LONG, "max_tokens": 40, "stream": False}),
+    ):
+        client = connected(daemon)
+        client.sendall(sent)
+        vanish(client)
+    client = connected(daemon)
+    client.sendall(head_and_body(daemon, endless))
+    assert client.recv(15) == b"HTTP/1.1 200 OK"
+    vanish(client)
+    assert short(daemon) == 200
+    assert eventually(daemon.is_at_rest, 20)
+    (model,) = daemon.loaded()
+    assert not model["stats"]["kv_used"]
 
 
 def test_garbage_in_place_of_http_is_refused(daemon: Daemon) -> None:
