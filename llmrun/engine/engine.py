@@ -106,8 +106,8 @@ class Engine:
 
     def stop(self) -> None:
         """End `run`; requests that are still open fail."""
-        self._inbox.put(None)
         self._context.abort.set()
+        self._inbox.put(None)
 
     # --- the engine thread
 
@@ -127,6 +127,7 @@ class Engine:
             for job in list(self._jobs.values()):
                 self._fail(job, failure)
             self._send()
+            self._context.abort.clear()
         self.scheduler.close()
 
     def _take_in(self) -> None:

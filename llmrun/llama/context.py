@@ -113,6 +113,7 @@ class Context:
         if self._pointer is not None:
             lib.llama_free(self._pointer)
             self._pointer = None
+            self.abort.clear()
 
     @property
     def ctx(self) -> int:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import codecs
+import logging
 import random
+from pathlib import Path
 
 import pytest
 
 from llmrun.engine import ThreadChoice
+from llmrun.errors import LlmrunError
 from llmrun.llama import Model
 from llmrun.types import Failed, Finished, Progress, SamplingParams, Started, Stopped, Text
 from tests.support.events import joined_text
@@ -405,3 +408,16 @@ def test_engine_time_up_before_the_first_token_ends_every_answer_once(model: Mod
         assert isinstance(events[-1], Finished)
         assert sorted(event.index for event in events if isinstance(event, Stopped)) == [0, 1, 2]
         assert isinstance(work.events[other][-1], Finished)
+
+
+def test_engine_stopped_leaves_the_log_of_native_code_loud(
+    model: Model, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    with running(model) as work:
+        work.submit(_prompt(9, 20), max_tokens=None)
+        work.engine.stop()
+        work.thread.join(30)
+    (tmp_path / "none.gguf").write_bytes(b"no model")
+    with pytest.raises(LlmrunError), caplog.at_level(logging.ERROR, "llmrun.llama"):
+        Model(tmp_path / "none.gguf")
+    assert caplog.records
