@@ -96,7 +96,7 @@ class Context:
         self.threads = settings.threads
         """For steps of a row or so, until `use_threads`."""
         self._threads: int | None = None  # as the settings say
-        self._vocab_size = model.vocab.size
+        self._row = ctypes.c_float * model.vocab.size
         self._memory = lib.llama_get_memory(self._pointer)
         self._adapters = native_adapters(adapters)
         self._scales: tuple[float, ...] = (0.0,) * len(adapters)
@@ -147,9 +147,9 @@ class Context:
     def logits(self, row: int) -> npt.NDArray[np.float32]:
         """A view of an output row's logits, shape [vocab]; valid until the next decode."""
         data = lib.llama_get_logits_ith(self.pointer, row)
-        return np.ctypeslib.as_array(data, shape=(self._vocab_size,))
+        return np.ctypeslib.as_array(self._row.from_address(ctypes.addressof(data.contents)))
 
-    # --- memory of sequences: no arithmetic is done, only cells' owners change, except by `restore`
+    # --- memory of sequences: no arithmetic is done; only `restore`, and `share` of a copy, write cells
 
     def drop(self, slot: int) -> None:
         """Forget a sequence; cells no other shares become free."""

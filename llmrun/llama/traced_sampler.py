@@ -49,6 +49,7 @@ class TracedChain(SamplerChain):
         super().__init__(vocab, params, seed=seed, ctx=ctx, history=history)
         self._vocab = vocab
         self._top = top
+        self._reach = None  # every candidate is shown
         self._seen: list[_Seen] = []
 
     def sample(self, context: Context, row: int) -> int:

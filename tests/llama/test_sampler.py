@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
+from typing import cast
 
 import numpy as np
 import pytest
 
-from llmrun.llama import Model, SamplerChain
+from llmrun.llama import Context, Model, SamplerChain
 from llmrun.types import SamplingParams
 from tests.support.models import tiny_model
 
@@ -44,6 +45,17 @@ def draw(
         taken[chain.sample_among(everything, logits)] += 1
         chain.close()
     return taken
+
+
+class Logits:
+    """A context that has computed one row."""
+
+    def __init__(self, logits: np.ndarray) -> None:
+        self._logits = logits
+
+    def logits(self, row: int) -> np.ndarray:
+        assert row == 0
+        return self._logits
 
 
 SHARES = {A: 0.5, B: 0.3, C: 0.15, D: 0.05}
@@ -126,3 +138,33 @@ def test_sample_greedy_is_moved_by_penalties_and_xtc_alone(model: Model) -> None
     rest = {"temperature": 0.0, "top_n_sigma": 1.0, "typical_p": 0.5, "top_k": 3}
     assert draw(model, SHARES, times=20, **rest) == {A: 20}
     assert draw(model, SHARES, times=20, **rest, xtc_probability=1.0) == {C: 20}
+
+
+@pytest.mark.parametrize(
+    "params",
+    [
+        {"temperature": 0.0},
+        {"temperature": 0.0, "logit_bias": {7: -100.0, 1999: 3.0}},
+        {"temperature": 1.0, "top_k": 40, "top_p": 0.9, "min_p": 0.05},
+        {"temperature": 1.0, "top_k": 40, "logit_bias": {5: 4.0, 6: -100.0, 3000: 2.0}},
+        {"temperature": 1.0, "top_k": 20, "samplers": ("top_k", "adaptive_p"), "adaptive_target": 0.2},
+    ],
+)
+def test_sample_by_a_shortlist_takes_what_the_whole_vocabulary_gives(
+    model: Model, params: dict[str, object]
+) -> None:
+    taken: list[list[int]] = [[], []]
+    for seed in range(50):
+        rng = np.random.default_rng(seed)
+        logits = rng.standard_normal(4000).astype(np.float32)
+        allowed = np.flatnonzero(rng.random(4000) < 0.9)
+        for short, tokens in zip((True, False), taken, strict=True):
+            chain = SamplerChain(model.vocab, SamplingParams(**params), seed=seed, ctx=64)  # type: ignore[arg-type]
+            if short:
+                tokens += [chain.sample(cast("Context", Logits(logits)), 0)]
+            else:
+                chain._reach = None
+                tokens += [chain.sample_among(np.arange(4000), logits)]
+            tokens += [chain.sample_among(allowed, logits)]
+            chain.close()
+    assert taken[0] == taken[1]
