@@ -29,6 +29,8 @@ _DURATION = re.compile(rf"(?:{_DURATION_PART.pattern})+")
 
 LOG_FORMATS = ("text", "json")
 DRAFTING = ("auto", "ngram", "off")
+FLASH_ATTENTION = ("auto", "on", "off")
+KV_LAYOUTS = ("unified", "separate")
 KV_TYPES = ("f32", "f16", "bf16", "q8_0", "q5_1", "q5_0", "q4_1", "q4_0", "iq4_nl")
 
 
@@ -120,16 +122,13 @@ def _switch(text: str) -> bool:
     return switches[text.lower()]
 
 
-def _kv_type(text: str) -> str:
-    if text not in KV_TYPES:
-        raise ValueError(text)
-    return text
+def _one_of(values: tuple[str, ...]) -> Callable[[str], str]:
+    def parse(text: str) -> str:
+        if text not in values:
+            raise ValueError(text)
+        return text
 
-
-def _drafting(text: str) -> str:
-    if text not in DRAFTING:
-        raise ValueError(text)
-    return text
+    return parse
 
 
 def _log_format(text: str) -> str:
@@ -166,6 +165,10 @@ def _limit(text: str) -> float:
 
 def _setting(default: Any, parse: Callable[[str], Any], form: str, about: str) -> Any:
     return field(default=default, metadata={"parse": parse, "form": form, "about": about})
+
+
+def _choice(default: str, values: tuple[str, ...], about: str) -> Any:
+    return _setting(default, _one_of(values), ", ".join(values), about)
 
 
 @dataclass(frozen=True)
@@ -206,17 +209,24 @@ class Settings:
     )
     max_queue: int = _setting(512, _count, "a count", "waiting requests per model before 503")
     max_loaded: int | None = _setting(None, _auto_or_count, "auto or a count", "models in memory at once")
-    kv_type: str = _setting("f16", _kv_type, ", ".join(KV_TYPES), "number type of the KV cache")
+    kv_type: str = _choice("f16", KV_TYPES, "number type of the KV cache")
+    kv_layout: str = _choice(
+        "unified",
+        KV_LAYOUTS,
+        "one KV cache that sequences share, or a whole context's for each that may run",
+    )
+    flash_attention: str = _choice(
+        "auto", FLASH_ATTENTION, "attention in one pass; quantised KV types need it; auto: what is faster"
+    )
     cache_ram: int | None = _setting(
         None, _auto_or_bytes, "auto, 0, 500M, 2G", "KV prefixes kept in host memory, per model; 0 is off"
     )
     cache_disk: int | None = _setting(
         None, _auto_or_bytes, "auto, 0, 500M, 2G", "KV prefixes kept on disk, for all models; 0 is off"
     )
-    draft: str = _setting(
+    draft: str = _choice(
         "auto",
-        _drafting,
-        ", ".join(DRAFTING),
+        DRAFTING,
         "guess tokens ahead: from repeated text and the model's draft, from text alone, never",
     )
     gpu_layers: int | None = _setting(None, _auto_or_layers, "auto or a count", "layers kept on the GPU")

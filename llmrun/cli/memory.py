@@ -19,7 +19,7 @@ def memory(store: Store, reference: str, settings: Settings) -> dict[str, Any]:
     """`fits`, `context` (the largest that fits), `needed` and `available` bytes; or `unknown`, why not."""
     from llmrun.store.anatomy import anatomy
     from llmrun.store.hardware import this_machine
-    from llmrun.store.plan import largest_context, plan
+    from llmrun.store.plan import largest_context, plan, streams
 
     try:
         peek = store.peek(reference)
@@ -27,9 +27,10 @@ def memory(store: Store, reference: str, settings: Settings) -> dict[str, Any]:
         return {"unknown": error.message}
     sizes, machine = anatomy(peek.headers), this_machine()
     most = settings.ctx or peek.model.ctx_train or _SMALLEST
-    context = largest_context(sizes, machine, settings.kv_type, most, peek.company)
+    kind, caches = settings.kv_type, streams(sizes, settings.kv_layout, settings.parallel)
+    context = largest_context(sizes, machine, kind, most, peek.company, caches)
     smallest = context or min(most, _SMALLEST)
-    needed = plan(sizes, machine, smallest, settings.kv_type, peek.company).held
+    needed = plan(sizes, machine, smallest, kind, peek.company, caches).held
     return {"fits": context > 0, "context": context, "needed": needed, "available": machine.available}
 
 

@@ -66,6 +66,8 @@ def prepare(
         ctx=settings.ctx if options.ctx is None else options.ctx,
         parallel=settings.parallel,
         kv_type=settings.kv_type,
+        kv_layout=settings.kv_layout,
+        flash_attention=settings.flash_attention,
         gpu_layers=settings.gpu_layers,
         threads=settings.threads,
         cache_ram=settings.cache_ram,

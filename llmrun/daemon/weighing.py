@@ -11,7 +11,7 @@ from llmrun.store import StoredModel
 from llmrun.store.anatomy import Anatomy, anatomy
 from llmrun.store.hardware import Machine, cpu_features
 from llmrun.store.peeking import peek_at
-from llmrun.store.plan import Company, automatic_context, plan
+from llmrun.store.plan import Company, automatic_context, plan, streams
 from llmrun.store.quants import expected_memory
 
 
@@ -31,8 +31,9 @@ class Weigher:
             return expected_memory(model.size)
         free = self._available()
         machine = Machine(available=free, total=free, features=cpu_features())
-        ctx = load.ctx or automatic_context(sizes, load.kv_type, model.ctx_train, free, company.draft)
-        return plan(sizes, machine, ctx, load.kv_type, company).held
+        caches = streams(sizes, load.kv_layout, load.parallel)
+        ctx = load.ctx or automatic_context(sizes, load.kv_type, model.ctx_train, free, company.draft, caches)
+        return plan(sizes, machine, ctx, load.kv_type, company, caches).held
 
     def _sizes(self, model: StoredModel, version: str) -> tuple[Anatomy, Company]:
         known = self._known.get(model.name)

@@ -1,7 +1,7 @@
 """Accounting of KV cells: who holds which, and how many are free.
 
-llama.cpp's unified KV cache has a fixed number of cells; each stores one token's keys and values for
-one or more sequences. This mirrors it with numbered cells and two counts each, so that `free +
+llama.cpp's KV cache has a fixed number of cells; each stores one token's keys and values, in a unified cache
+for one or more sequences. This mirrors it with numbered cells and two counts each, so that `free +
 retained + running = total` holds at any time:
 
 holders  sequences and retained prefixes that include the cell; 0 means free
@@ -17,10 +17,17 @@ CellIds = npt.NDArray[np.int32]
 
 
 class Cells:
-    """Counts only; the caller makes the matching calls on the context. Not thread-safe."""
+    """Counts only; the caller makes the matching calls on the context. Not thread-safe.
 
-    def __init__(self, total: int) -> None:
+    streams: 1 where sequences can share cells; else each slot has one, with as many cells as a sequence may
+    need, so that one with a slot never lacks any, whatever is free in all.
+    """
+
+    def __init__(self, total: int, streams: int = 1) -> None:
         self.total = total
+        self.longest = total // streams
+        """Tokens that one sequence may have."""
+        self._unified = streams == 1
         self._stack = np.arange(total, dtype=np.int32)
         self.free = total
         self.running = 0
@@ -45,10 +52,14 @@ class Cells:
         self.running += count
         return ids
 
-    def share(self, ids: CellIds) -> None:
-        """A running sequence holds these cells too. No id occurs twice in `ids`."""
+    def share(self, ids: CellIds) -> CellIds:
+        """The cells of a running sequence that begins with what is in these: the same, or those of a copy. No
+        id occurs twice in `ids`."""
+        if not self._unified:
+            return self.allocate(len(ids))
         self._holders[ids] += 1
         self.pin(ids)
+        return ids
 
     def pin(self, ids: CellIds) -> None:
         """A retained holder of these cells runs again."""

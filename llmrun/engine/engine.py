@@ -65,7 +65,7 @@ class Engine:
         self.threads = threads
         self.cost = StepCost(max(_MOST_DRAFTED, parallel), known)
         # Rejected guesses are cut away again: a memory that cannot be cut cannot have any.
-        self._drafting = Drafting(drafters if context.model.trimmable else (), self.cost)
+        self._drafting = Drafting(drafters if context.model.trimmable else (), self.cost, context.ctx)
         self._emit = emit
         self._clock = clock
         self._inbox: queue.SimpleQueue[EngineRequest | str | None] = queue.SimpleQueue()
@@ -79,9 +79,10 @@ class Engine:
         self.counters = Counters()
         self.scheduler = Scheduler(
             context,
-            cells=context.ctx,
+            cells=context.cells,
             slots=context.slots,
             parallel=parallel,
+            unified=context.unified,
             trimmable=context.model.trimmable,
             scored_rows=rows_at_once(context.model.vocab.size),
             saved=saved,
@@ -168,6 +169,8 @@ class Engine:
         if not rows or self._stopping:
             return
         self._drafting.add(rows, self._room_for)
+        if not self._context.unified:
+            rows.sort(key=_slot)
         self._begin(rows)
         outputs = fill(self._batch, rows)
         prefilled = sum(row.length for row in rows if not row.sequence.decoding)
@@ -332,3 +335,8 @@ class Engine:
         if self._events:
             events, self._events = self._events, []
             self._emit(events)
+
+
+def _slot(row: Row) -> int:
+    assert row.sequence.kv is not None
+    return row.sequence.kv.slot

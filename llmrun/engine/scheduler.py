@@ -21,6 +21,7 @@ The rules
 from __future__ import annotations
 
 from collections import deque
+from heapq import heappop, heappush
 from itertools import islice
 
 from llmrun.engine.cells import Cells
@@ -38,6 +39,7 @@ from llmrun.engine.turns import Turns
 class Scheduler:
     """All sequences of one context. Calls come from one thread.
 
+    cells      of the KV cache           unified    whether all slots share them; else each has its part
     parallel   sequences that may run together          slots  parallel + prefixes that may be retained
     trimmable  whether a prefix of a resident sequence can be shared; else only the whole of it is taken
     saved      where prefixes go that leave the KV cache      scored_rows  scored prompt tokens in a step
@@ -50,13 +52,14 @@ class Scheduler:
         cells: int,
         slots: int,
         parallel: int,
+        unified: bool = True,
         trimmable: bool = True,
         scored_rows: int = 1,
         saved: SavedPrefixes | None = None,
     ) -> None:
         self._memory = memory
         self.saved = saved or SavedPrefixes()
-        self.cells = Cells(cells)
+        self.cells = Cells(cells, 1 if unified else slots)
         self.parallel = parallel
         self._trimmable = trimmable
         self._scored_rows = scored_rows
@@ -200,9 +203,7 @@ class Scheduler:
             kv = Resident(self._take_slot(keep=source), sequence.tokens, sequence.request.adapters)
             if source is not None and match.length:
                 self._memory.share(source.slot, kv.slot, match.length)
-                shared = source.cells[: match.length].copy()
-                self.cells.share(shared)
-                kv.extend(shared)
+                kv.extend(self.cells.share(source.cells[: match.length].copy()))
                 self.retained.touch(source)
             elif match.saved.shared:
                 sequence.cached = self._bring_back(kv, match.saved)
@@ -233,7 +234,7 @@ class Scheduler:
         best = Match(kv, length, False)
         if self._trimmable:
             best = among_running(best, prompt, adapters, self.running)
-        return among_saved(best, prompt, adapters, self.saved, most=self.cells.total - 1)
+        return among_saved(best, prompt, adapters, self.saved, most=self.cells.longest - 1)
 
     def _insert(self, sequence: Sequence) -> None:
         """Keep `running` in the order of arrival, so that its last is the youngest."""
@@ -267,7 +268,9 @@ class Scheduler:
     def _take_slot(self, keep: Resident | None) -> int:
         if not self._free_slots:
             self._evict(keep)
-        return self._free_slots.pop()
+        return heappop(
+            self._free_slots
+        )  # the lowest: slots next to each other compute together in any layout
 
     def _retain(self, kv: Resident) -> None:
         self.cells.unpin(kv.cells)
@@ -323,7 +326,7 @@ class Scheduler:
     def _drop(self, kv: Resident) -> None:
         self._memory.drop(kv.slot)
         self.cells.release(kv.cells)
-        self._free_slots.append(kv.slot)
+        heappush(self._free_slots, kv.slot)
 
     def _swap_out(self, sequence: Sequence) -> None:
         kv = sequence.kv

@@ -29,7 +29,7 @@ _GGML_TYPES = {
     "iq4_nl": 20,
     "bf16": 30,
 }
-_UNQUANTISED = ("f32", "f16", "bf16")
+UNQUANTISED = ("f32", "f16", "bf16")
 
 
 class DecodeStatus(enum.Enum):
@@ -44,8 +44,9 @@ class DecodeStatus(enum.Enum):
 
 @dataclass(frozen=True)
 class ContextSettings:
-    """ctx: KV cells shared by all sequences. batch: rows a decode may have. slots: sequences that may
-    hold cells. threads: for steps of a row or so; threads_batch: for larger ones. kv_type: of K and V."""
+    """ctx: tokens a sequence may have. batch: rows a decode may have. slots: sequences that may hold cells.
+    threads: for steps of a row or so; threads_batch: for larger ones. kv_type: of K and V. unified: all
+    sequences share `ctx` cells; else each has as many. flash_attention: None leaves it to llama.cpp."""
 
     ctx: int
     batch: int
@@ -53,18 +54,22 @@ class ContextSettings:
     threads: int
     threads_batch: int
     kv_type: str = "f16"
+    unified: bool = True
+    flash_attention: bool | None = None
 
 
 class Context:
     """One KV cache over a model. All calls from one thread, except those of `abort`.
 
-    Sequences are named by slots (llama.cpp's sequence ids), 0 to `slots - 1`. They share one buffer
-    of cells, so that a common prefix is stored once. `adapters` are those that `use_adapters` chooses among.
+    Sequences are named by slots (llama.cpp's sequence ids), 0 to `slots - 1`. In a unified context they share
+    one buffer of cells, so that a common prefix is stored once. Else each slot has a buffer, and rows should
+    come in the order of their slots: what is not next to each other is computed one after the other.
+    `adapters` are those that `use_adapters` chooses among.
     """
 
     def __init__(self, model: Model, settings: ContextSettings, adapters: Sequence[Adapter] = ()) -> None:
         params = lib.llama_context_default_params()
-        params.n_ctx = settings.ctx
+        params.n_ctx = settings.ctx if settings.unified else settings.ctx * settings.slots
         params.n_batch = params.n_ubatch = settings.batch
         params.n_seq_max = settings.slots
         params.n_threads = settings.threads
@@ -74,9 +79,11 @@ class Context:
         # can. With or without it, sums over the cells are taken in an order that depends on where they lie
         # and on how many rows a step has; where activations are quantised to 8 bits, that moves logits by
         # some 0.1 from 512 cells on.
-        if settings.kv_type not in _UNQUANTISED:
+        if settings.kv_type not in UNQUANTISED:
             params.flash_attn_type = 1
-        params.kv_unified = True
+        elif settings.flash_attention is not None:
+            params.flash_attn_type = int(settings.flash_attention)
+        params.kv_unified = settings.unified
         params.swa_full = True  # sliding-window layers keep all cells: prefixes can be shared and cut
 
         self.abort = AbortFlag()
@@ -93,6 +100,7 @@ class Context:
         model.adopt(self)
         self.model = model
         self.slots = settings.slots
+        self.unified = settings.unified
         self.threads = settings.threads
         """For steps of a row or so, until `use_threads`."""
         self._threads: int | None = None  # as the settings say
@@ -117,7 +125,12 @@ class Context:
 
     @property
     def ctx(self) -> int:
-        """KV cells it really has; llama.cpp may round up what was asked for."""
+        """Tokens that one sequence may have; llama.cpp may round up what was asked for."""
+        return int(lib.llama_n_ctx_seq(self.pointer))
+
+    @property
+    def cells(self) -> int:
+        """KV cells of all sequences."""
         return int(lib.llama_n_ctx(self.pointer))
 
     def use_adapters(self, scales: tuple[float, ...]) -> None:
@@ -160,8 +173,13 @@ class Context:
         return bool(lib.llama_memory_seq_rm(self._memory, slot, length, -1))
 
     def share(self, source: int, target: int, length: int) -> None:
-        """Let `target` hold the first `length` cells of `source` too."""
-        lib.llama_memory_seq_cp(self._memory, source, target, 0, length)
+        """Let the empty slot `target` begin with the first `length` tokens of `source`: with its cells, or,
+        where each slot has its own, with a copy. llama.cpp's own way would copy a slot's whole buffer, and
+        only at the next decode, when the source may be another's."""
+        if self.unified:
+            lib.llama_memory_seq_cp(self._memory, source, target, 0, length)
+        elif not (self.restore(target, self.save(source)) and self.trim(target, length)):
+            raise RuntimeError(f"llama.cpp cannot copy slot {source} to slot {target}")
 
     def length(self, slot: int) -> int:
         """Tokens of a sequence in memory."""

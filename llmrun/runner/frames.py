@@ -26,13 +26,15 @@ class Load(msgspec.Struct, frozen=True, kw_only=True, tag="load"):
     """The first frame. `None` means auto. `content` names the model's bytes; `kv_folder` is where KV
     prefixes of any model are kept on disk, None: nowhere. `template` is a Jinja template in place of the
     GGUF's own; `adapters` are LoRA files for it, `draft` the file of a model that drafts for it.
-    `drafting` is one of `llmrun.config.DRAFTING`."""
+    `kv_layout`, `flash_attention` and `drafting` are each one of those in `llmrun.config`."""
 
     name: str
     path: str
     ctx: int | None = None
     parallel: int | None = None
     kv_type: str = "f16"
+    kv_layout: str = "unified"
+    flash_attention: str = "auto"
     gpu_layers: int | None = None
     threads: int | None = None
     cache_ram: int | None = None

@@ -28,6 +28,7 @@ from llmrun.llama import (
 )
 from llmrun.llama.embedding import SHARED_ROWS, SLOTS
 from llmrun.runner import step_times
+from llmrun.runner.attention import flash_attention
 from llmrun.runner.drafting import drafters, load_small
 from llmrun.runner.embedding import open_embedding, warm_up_embedder
 from llmrun.runner.frames import Load, ModelInfo
@@ -38,7 +39,7 @@ from llmrun.runner.vectors import VectorDesk
 from llmrun.store.anatomy import Anatomy, anatomy
 from llmrun.store.facts import VECTOR_KINDS, facts_of
 from llmrun.store.gguf import read_header
-from llmrun.store.plan import BATCH
+from llmrun.store.plan import BATCH, streams
 from llmrun.store.quants import shard_siblings
 
 
@@ -100,7 +101,8 @@ def _prepare(spec: Load, path: Path, model: Model, emit: Emit) -> Loaded:
     else:
         engine = _engine(spec, model, shape, adapters, emit)
         longest, parallel = engine.ctx, engine.scheduler.parallel
-        kv_bytes = shape.kv_bytes(longest, spec.kv_type)
+        caches = streams(shape, spec.kv_layout, spec.parallel)
+        kv_bytes = caches * shape.kv_bytes(longest, spec.kv_type)
     embedder = Embedder(
         functools.partial(open_embedding, spec, model, shape, adapters),
         longest=longest,
@@ -157,6 +159,8 @@ def _engine(spec: Load, model: Model, shape: Anatomy, adapters: list[Adapter], e
             threads=chosen.threads,
             threads_batch=chosen.threads,
             kv_type=spec.kv_type,
+            unified=chosen.unified,
+            flash_attention=flash_attention(spec),
         ),
         adapters,
     )
@@ -168,7 +172,7 @@ def _engine(spec: Load, model: Model, shape: Anatomy, adapters: list[Adapter], e
         parallel=chosen.parallel,
         emit=emit,
         clock=time.monotonic,
-        saved=saved_prefixes(spec, trimmable=model.trimmable),
+        saved=saved_prefixes(spec, trimmable=model.trimmable, streams=1 if chosen.unified else chosen.slots),
         drafters=drafters(spec, context, small, chosen),
         threads=ThreadChoice(chosen.threads, known.threads) if spec.threads is None else None,
         known=known.seconds,

@@ -8,7 +8,7 @@ from llmrun.config import MAX_SEQUENCES
 from llmrun.errors import NO_MEMORY, LlmrunError
 from llmrun.runner.frames import Load
 from llmrun.store.anatomy import Anatomy
-from llmrun.store.plan import ANSWERING, automatic_context
+from llmrun.store.plan import ANSWERING, automatic_context, kv_of_all, streams
 
 # Kept KV prefixes, where nobody says how much: of the memory, of the free disk, and at most.
 _CACHE_RAM_SHARE, _CACHE_RAM_MOST = 1 / 16, 1 << 30
@@ -17,12 +17,14 @@ _CACHE_DISK_SHARE, _CACHE_DISK_MOST = 1 / 10, 4 << 30
 
 @dataclass(frozen=True)
 class Sizes:
-    """ctx: KV cells. slots: sequences that may hold cells, running ones and retained prefixes."""
+    """ctx: tokens that a sequence may have. slots: sequences that may hold cells, running ones and retained
+    prefixes. unified: they share the cells of one context; else each slot has as many."""
 
     ctx: int
     parallel: int
     slots: int
     threads: int
+    unified: bool = True
 
 
 def sizes(
@@ -43,24 +45,25 @@ def sizes(
     One that was asked for is refused with NO_MEMORY where its KV cannot fit: llama.cpp would try.
     """
     free = memory + gpu_memory
-    models = [model] if draft is None else [model, draft]
-    if (
-        spec.ctx is not None
-        and (needed := sum(one.kv_bytes(spec.ctx, spec.kv_type) for one in models)) > free
-    ):
+    caches = streams(model, spec.kv_layout, spec.parallel)
+    if spec.ctx is not None and (needed := kv_of_all(model, spec.ctx, spec.kv_type, draft, caches)) > free:
         raise LlmrunError(
             NO_MEMORY,
             f"a context of {spec.ctx} tokens needs {needed / 1e9:.1f} GB for its KV cache,"
             f" but {free / 1e9:.1f} GB are free",
         )
     running = spec.parallel or ANSWERING
-    # A recurrent model keeps a whole state per slot, an attention model only an entry in a table.
+    # A recurrent model keeps a whole state per slot, an attention model only an entry in a table; in a layout
+    # that gives each slot a KV cache, prefixes are retained in those that nobody runs in.
     retained = 2 * running + 8 if trimmable else running
+    if caches > 1:
+        retained = 0
     return Sizes(
-        ctx=spec.ctx or automatic_context(model, spec.kv_type, ctx_train, memory, draft),
+        ctx=spec.ctx or automatic_context(model, spec.kv_type, ctx_train, memory, draft, caches),
         parallel=running,
         slots=min(MAX_SEQUENCES, running + retained),
         threads=spec.threads or cores,
+        unified=caches == 1,
     )
 
 

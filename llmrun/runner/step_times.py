@@ -15,6 +15,7 @@ from typing import Annotated
 import msgspec
 
 from llmrun.llama import llama_version, system_info
+from llmrun.runner.attention import flash_attention
 from llmrun.runner.frames import Load
 from llmrun.runner.machine import cores
 from llmrun.store.disk import write_atomic
@@ -36,7 +37,8 @@ def file_for(spec: Load) -> Path | None:
     if spec.kv_folder is None or not spec.content:
         return None
     decides = (
-        *(spec.content, spec.kv_type, str(spec.gpu_layers), str(spec.threads), str(cores())),
+        *(spec.content, spec.kv_type, spec.kv_layout, str(flash_attention(spec))),
+        *(str(spec.gpu_layers), str(spec.threads), str(cores())),
         *(llama_version(), system_info(), platform.node()),
     )
     name = hashlib.sha256("\0".join(decides).encode()).hexdigest()[:32]

@@ -84,14 +84,32 @@ class Plan:
         return self.held <= machine.available
 
 
-def plan(model: Anatomy, machine: Machine, ctx: int, kv_type: str, company: Company = ALONE) -> Plan:
-    """The memory for `ctx` tokens, with as many layers on the GPU as it has room for."""
+def streams(model: Anatomy, layout: str, parallel: int | None) -> int:
+    """How many KV caches of a whole context a model gets: one that all sequences share, or one for each that
+    may run. `layout` is one of `llmrun.config.KV_LAYOUTS`. Recurrent states lie apart in any case, and what
+    attention such a model has shares its cells."""
+    if layout == "unified" or any(layer.state for layer in model.layers):
+        return 1
+    return parallel or ANSWERING
+
+
+def plan(
+    model: Anatomy,
+    machine: Machine,
+    ctx: int,
+    kv_type: str,
+    company: Company = ALONE,
+    streams: int = 1,
+) -> Plan:
+    """The memory for `ctx` tokens, with as many layers on the GPU as it has room for. `streams`: how many KV
+    caches of so many tokens."""
     count = len(model.layers)
     if model.encodes:
         compute = embedding_bytes(model, ctx, last_row=False)
     else:
         compute = _activations(model, BATCH, ctx) + ANSWERING * model.vocab * F32
-    caches = [layer_kv(layer, kv_type) * cells(ctx) + F32 * layer.state * SEQUENCES for layer in model.layers]
+    kv_cells = streams * cells(ctx)
+    caches = [layer_kv(layer, kv_type) * kv_cells + F32 * layer.state * SEQUENCES for layer in model.layers]
     moving = [
         *(layer.weights + cache for layer, cache in zip(model.layers, caches, strict=True)),
         sum(tensor.size for tensor in model.tensors if layer_of(tensor.name, count) == count),
@@ -148,13 +166,18 @@ def _first_on_gpu(moving: Sequence[int], room: int) -> int:
 
 
 def largest_context(
-    model: Anatomy, machine: Machine, kv_type: str, most: int, company: Company = ALONE
+    model: Anatomy,
+    machine: Machine,
+    kv_type: str,
+    most: int,
+    company: Company = ALONE,
+    streams: int = 1,
 ) -> int:
     """The most tokens up to `most` that fit, a multiple of what llama.cpp rounds to; 0 where none do."""
     low, high = 0, most // CELLS
     while low < high:
         middle = (low + high + 1) // 2
-        if plan(model, machine, middle * CELLS, kv_type, company).fits(machine):
+        if plan(model, machine, middle * CELLS, kv_type, company, streams).fits(machine):
             low = middle
         else:
             high = middle - 1
@@ -162,14 +185,20 @@ def largest_context(
 
 
 def automatic_context(
-    model: Anatomy, kv_type: str, most: int, memory: int, draft: Anatomy | None = None
+    model: Anatomy, kv_type: str, most: int, memory: int, draft: Anatomy | None = None, streams: int = 1
 ) -> int:
-    """The tokens of context where nobody names them: up to `most`, as far as the KV cache takes no more than
-    its share of `memory`, the bytes that are free. `draft`: a model beside it, whose context is as large."""
+    """The tokens of context where nobody names them: up to `most`, as far as KV caches take no more than
+    their share of `memory`, the bytes that are free. `draft`: a model beside it, of as large a context."""
     models = [model] if draft is None else [model, draft]
     room = int(KV_SHARE * max(0, memory - sum(one.weights for one in models)))
-    per_cell = sum(one.kv_bytes(CELLS, kv_type) for one in models) // CELLS
+    per_cell = kv_of_all(model, CELLS, kv_type, draft, streams) // CELLS
     return max(CELLS, min(most, room // per_cell if per_cell else most))
+
+
+def kv_of_all(model: Anatomy, ctx: int, kv_type: str, draft: Anatomy | None, streams: int) -> int:
+    """Bytes of a model's KV caches and of its draft's, which is one."""
+    beside = 0 if draft is None else draft.kv_bytes(ctx, kv_type)
+    return streams * model.kv_bytes(ctx, kv_type) + beside
 
 
 def bytes_read(model: Anatomy, kv_type: str, said: int) -> int:

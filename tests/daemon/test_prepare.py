@@ -61,10 +61,12 @@ def test_prepare_leaves_a_raw_prompt() -> None:
 
 
 def test_prepare_asks_for_what_settings_and_model_say() -> None:
-    settings = Settings(parallel=3, ctx=512, kv_type="q8_0", gpu_layers=4, threads=2)
+    attention = {"kv_layout": "separate", "flash_attention": "off"}
+    settings = Settings(parallel=3, ctx=512, kv_type="q8_0", gpu_layers=4, threads=2, **attention)
     prepared, load = prepare(chat(USER), model(template="{{ x }}"), "1", settings)
     assert prepared.model == load.name == "a"
     assert (load.path, load.template) == ("/models/a.gguf", "{{ x }}")
+    assert {name: getattr(load, name) for name in attention} == attention
     assert (load.ctx, load.parallel, load.kv_type, load.gpu_layers, load.threads) == (512, 3, "q8_0", 4, 2)
 
 

@@ -35,6 +35,14 @@ def test_release_of_a_shared_cell_frees_it_with_its_last_holder() -> None:
     assert cells.free == 8
 
 
+def test_share_where_each_slot_has_its_cells_takes_as_many_more() -> None:
+    cells = Cells(8, streams=2)
+    assert cells.longest == 4
+    prefix = cells.allocate(3)
+    assert not set(cells.share(prefix)) & set(prefix)
+    assert (cells.free, cells.running) == (2, 6)
+
+
 @given(st.data())
 def test_cells_after_any_calls_add_up_and_never_go_to_two_owners(data: st.DataObject) -> None:
     cells = Cells(16)

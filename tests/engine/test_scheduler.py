@@ -23,9 +23,11 @@ class Cell:
 
 
 class RecordingMemory:
-    """What the context would hold: per slot the cells of its tokens."""
+    """What the context would hold: per slot the cells of its tokens; `each`: how many it may have, where they
+    are its own."""
 
-    def __init__(self) -> None:
+    def __init__(self, each: int | None = None) -> None:
+        self.each = each
         self.slots: dict[int, list[Cell]] = {}
         self.calls: list[tuple[object, ...]] = []
         self.restores = True
@@ -44,6 +46,8 @@ class RecordingMemory:
         assert not self.slots.get(target)
         self.slots[target] = self.slots[source][:length]
         assert len(self.slots[target]) == length
+        if self.each:
+            self.slots[target] = [Cell(cell.adapters) for cell in self.slots[target]]
 
     def save(self, slot: int) -> bytes:
         self.calls.append(("save", slot))
@@ -62,13 +66,15 @@ class RecordingMemory:
             held = self.slots.setdefault(sequence.kv.slot, [])
             assert len(held) == sequence.computed
             held.extend(Cell(sequence.request.adapters) for _ in range(length + len(sequence.draft)))
+            assert self.each is None or len(held) <= self.each
 
     def cells(self) -> int:
         return len({id(cell) for held in self.slots.values() for cell in held})
 
 
 class World:
-    """A scheduler with its memory, and the engine's part of the loop without a model."""
+    """A scheduler with its memory, and the engine's part of the loop without a model. `cells` are those that
+    all slots share or, where not `unified`, those of each."""
 
     def __init__(
         self,
@@ -78,13 +84,15 @@ class World:
         trimmable: bool = True,
         saved: int = 0,
         scored_rows: int = 1,
+        unified: bool = True,
     ) -> None:
-        self.memory = RecordingMemory()
+        self.memory = RecordingMemory(None if unified else cells)
         self.scheduler = Scheduler(
             self.memory,
-            cells=cells,
+            cells=cells if unified else cells * slots,
             slots=slots,
             parallel=parallel,
+            unified=unified,
             trimmable=trimmable,
             scored_rows=scored_rows,
             saved=SavedPrefixes(saved, least=8, whole=not trimmable),
@@ -138,7 +146,8 @@ class World:
         room = self.scheduler.spare(sum(row.length for row in rows) + sum(wanted.values()))
         room -= sum(row.length for row in rows)
         for sequence, count in wanted.items():
-            sequence.draft = (0,) * min(count, room)
+            left = self.scheduler.cells.longest - sequence.length
+            sequence.draft = (0,) * min(count, room, max(0, left))
             room -= len(sequence.draft)
 
     def grow(self, sequence: Sequence) -> None:
@@ -146,7 +155,7 @@ class World:
         accepted = min(len(sequence.draft), self.drafted())
         for count in range(accepted + 1 + self.forced()):
             sequence.append(1000 + sequence.length)
-            if sequence.finish_reason(False, self.scheduler.cells.total):
+            if sequence.finish_reason(False, self.scheduler.cells.longest):
                 self.scheduler.keep(sequence, min(count, accepted))
                 self.scheduler.end(sequence)
                 return
@@ -462,16 +471,17 @@ def test_refused_with_prefixes_retained_gives_them_up_then_swaps_then_says_no() 
     assert not world.scheduler.refused()
 
 
-@pytest.mark.parametrize("trimmable", [True, False])
+@pytest.mark.parametrize(("trimmable", "unified"), [(True, True), (False, True), (True, False)])
 @settings(max_examples=150)
 @given(data=st.data())
 def test_scheduler_under_random_load_loses_nothing_and_always_ends(
-    trimmable: bool, data: st.DataObject
+    trimmable: bool, unified: bool, data: st.DataObject
 ) -> None:
     cells = data.draw(st.integers(24, 96))
     parallel = data.draw(st.integers(1, 5))
     slots = parallel + data.draw(st.integers(0, 6))
-    world = World(cells, parallel, slots, trimmable, saved=data.draw(st.integers(0, 40)))
+    saved = data.draw(st.integers(0, 40))
+    world = World(cells, parallel, slots, trimmable, saved, unified=unified)
     world.memory.restores = data.draw(st.booleans())
     most_forced, chance = data.draw(st.integers(0, 20)), random.Random(data.draw(st.integers(0, 99)))
     world.forced = lambda: chance.randint(0, most_forced)
@@ -505,6 +515,26 @@ def test_scheduler_under_random_load_loses_nothing_and_always_ends(
     assert all(sequence.state is State.ENDED for sequence in alive)
     assert all(sequence.generated or sequence.length == cells for sequence in alive)
     assert world.scheduler.cells.running == 0
+    assert unified or not world.scheduler.preemptions
+
+
+def test_plan_prefix_shared_where_each_slot_has_its_cells_is_copied() -> None:
+    world = World(cells=32, parallel=2, slots=2, unified=False)
+    world.add(list(range(20)), max_tokens=9)
+    world.step(budget=64)
+    (second,) = world.add([*range(20), 99], max_tokens=9)
+    world.step(budget=64)
+    assert second.cached == 20
+    assert world.scheduler.cells.running == 20 + 1 + 20 + 1
+    world.run()
+
+
+def test_plan_answers_fill_slots_that_have_their_own_cells_and_none_is_swapped() -> None:
+    world = World(cells=32, parallel=3, slots=3, unified=False)
+    answers = [world.add([at] * 20, max_tokens=99)[0] for at in range(5)]
+    world.run()
+    assert [answer.length for answer in answers] == [32] * 5
+    assert world.scheduler.preemptions == 0
 
 
 def test_plan_prompt_to_be_scored_is_computed_from_its_start_few_rows_a_step() -> None:

@@ -70,6 +70,38 @@ def test_restore_of_a_damaged_state_is_false(model: Model) -> None:
     assert not context.restore(1, context.save(0)[:40])
 
 
+def test_share_where_each_slot_has_its_cells_is_a_copy_that_outlives_the_source(model: Model) -> None:
+    context = tiny_context(model, ctx=256, slots=3, unified=False)
+    assert (context.ctx, context.cells) == (256, 768)
+    whole = _decode(context, IDS, 0, 0)
+    context.share(0, 2, 12)
+    assert (context.length(0), context.length(2)) == (20, 12)
+    context.drop(0)
+    _decode(context, IDS[::-1].copy(), 0, 0)
+    np.testing.assert_allclose(_decode(context, IDS[12:], 12, 2), whole, atol=1e-3)
+
+
+def test_decode_without_flash_attention_gives_the_same_logits(model: Model) -> None:
+    logits = [_decode(tiny_context(model, flash_attention=flash), IDS, 0, 0) for flash in (True, False)]
+    np.testing.assert_allclose(*logits, atol=1e-2)
+
+
+def test_restore_of_what_was_saved_with_another_attention_is_false(model: Model) -> None:
+    flash, plain = tiny_context(model, flash_attention=True), tiny_context(model, flash_attention=False)
+    _decode(flash, IDS, 0, 0)
+    assert not plain.restore(0, flash.save(0))
+
+
+@pytest.mark.parametrize(("kv_type", "share"), [("f32", 2.0), ("bf16", 1.0), ("q8_0", 34 / 64)])
+def test_kv_type_is_that_of_the_cells(model: Model, kv_type: str, share: float) -> None:
+    sizes = []
+    for one in ("f16", kv_type):
+        context = tiny_context(model, kv_type=one)
+        _decode(context, np.tile(IDS, 3), 0, 0)
+        sizes.append(len(context.save(0)))
+    assert sizes[1] / sizes[0] == pytest.approx(share, rel=0.05)
+
+
 def test_trim_forgets_the_end(model: Model) -> None:
     context = tiny_context(model)
     _decode(context, IDS, 0, 0)

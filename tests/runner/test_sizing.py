@@ -80,6 +80,14 @@ def test_sizes_recurrent_model_keeps_few_states() -> None:
     assert _sizes(parallel=200).slots == 256
 
 
+def test_sizes_separate_layout_shares_the_memory_among_those_that_run() -> None:
+    unified, apart = _sizes(parallel=4), _sizes(parallel=4, kv_layout="separate")
+    assert (unified.unified, unified.slots, unified.ctx) == (True, 20, 4000)
+    assert (apart.unified, apart.slots, apart.ctx) == (False, 4, 1000)
+    with pytest.raises(LlmrunError, match=r"5000 tokens needs 0\.0 GB"):
+        _sizes(parallel=4, kv_layout="separate", ctx=5000)
+
+
 @pytest.mark.parametrize(
     ("asked", "bounded", "tokens"),
     [(None, True, 512), (256, True, 256), (4096, True, 512), (4096, False, 4096)],

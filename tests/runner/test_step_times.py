@@ -39,7 +39,10 @@ def test_folder_that_cannot_be_made_is_passed_over(tmp_path: Path) -> None:
 
 def test_file_is_one_for_each_model_and_setting(tmp_path: Path) -> None:
     plain = {"name": "a", "path": "a", "content": "c", "kv_folder": str(tmp_path / "kv")}
-    changed = ({}, {"content": "d"}, {"kv_type": "q8_0"}, {"gpu_layers": 3}, {"threads": 1})
+    changed = (
+        *({}, {"content": "d"}, {"kv_type": "q8_0"}, {"gpu_layers": 3}, {"threads": 1}),
+        *({"kv_layout": "separate"}, {"flash_attention": "off"}),
+    )
     files = [file_for(Load(**{**plain, **change})) for change in changed]
     assert len(set(files)) == len(changed)
     assert {path.parent for path in files if path} == {tmp_path / "steps"}

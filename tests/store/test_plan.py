@@ -18,6 +18,7 @@ from llmrun.store.plan import (
     embedding_bytes,
     largest_context,
     plan,
+    streams,
 )
 from tests.support import kinds
 from tests.support.tiny import Shape, write_llama
@@ -45,6 +46,13 @@ def test_plan_quantised_caches_are_smaller_and_longer_contexts_larger(model: Ana
     peaks = [plan(model, PLAIN, 4096, kind).peak for kind in ("q4_0", "q8_0", "f16", "f32")]
     assert peaks == sorted(peaks)
     assert plan(model, PLAIN, 8192, "f16").peak > plan(model, PLAIN, 4096, "f16").peak
+
+
+def test_streams_are_one_for_each_that_may_run_where_the_layout_is_separate(model: Anatomy) -> None:
+    recurrent = replace(model, layers=(replace(model.layers[0], state=64),))
+    asked = [(model, "unified"), (model, "separate"), (recurrent, "separate")]
+    assert [streams(one, layout, 3) for one, layout in asked] == [1, 3, 1]
+    assert plan(model, PLAIN, 4096, "f16", streams=3).caches == 3 * model.kv_bytes(4096, "f16")
 
 
 def test_plan_fits_as_long_as_memory_is_available(model: Anatomy) -> None:

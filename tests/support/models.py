@@ -30,8 +30,20 @@ def tiny_context(
     batch: int = 64,
     kv_type: str = "f16",
     adapters: Sequence[Adapter] = (),
+    *,
+    unified: bool = True,
+    flash_attention: bool | None = None,
 ) -> Context:
-    settings = ContextSettings(ctx=ctx, batch=batch, slots=slots, threads=1, threads_batch=1, kv_type=kv_type)
+    settings = ContextSettings(
+        ctx=ctx,
+        batch=batch,
+        slots=slots,
+        threads=1,
+        threads_batch=1,
+        kv_type=kv_type,
+        unified=unified,
+        flash_attention=flash_attention,
+    )
     return Context(model, settings, adapters)
 
 
@@ -118,9 +130,13 @@ def running(
     drafters: tuple[Drafter, ...] = (),
     clock: Callable[[], float] = time.monotonic,
     threads: ThreadChoice | None = None,
+    unified: bool = True,
+    flash_attention: bool | None = None,
 ) -> Iterator[Running]:
     """An engine over `model`, ended and its context closed afterwards; cells must add up by then."""
-    context = tiny_context(model, ctx, slots, batch, kv_type, adapters)
+    context = tiny_context(
+        model, ctx, slots, batch, kv_type, adapters, unified=unified, flash_attention=flash_attention
+    )
     work = Running(context, parallel, batch, saved, drafters, clock, threads)
     try:
         yield work

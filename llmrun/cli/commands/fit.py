@@ -14,7 +14,7 @@ from llmrun.config import parse_setting
 from llmrun.store.anatomy import Anatomy, anatomy
 from llmrun.store.disk import human
 from llmrun.store.hardware import Machine, this_machine
-from llmrun.store.plan import Plan, decode_speed, largest_context, plan
+from llmrun.store.plan import Plan, decode_speed, largest_context, plan, streams
 
 if TYPE_CHECKING:
     from llmrun.store import StoredModel
@@ -51,9 +51,11 @@ def fit(
     most = peek.model.ctx_train or CONTEXTS[-1]
     contexts = [ctx] if ctx else [size for size in CONTEXTS if size < most] + [most]
     types = [kv_type] if kv_type else list(COMPARED[:1] if sizes.encodes else COMPARED)
-    plans = [plan(sizes, machine, size, kind, peek.company) for kind in types for size in contexts]
+    settings = session.settings
+    caches = streams(sizes, settings.kv_layout, settings.parallel)
+    plans = [plan(sizes, machine, size, kind, peek.company, caches) for kind in types for size in contexts]
     speed = decode_speed(sizes, machine, types[0], min(SAID, contexts[0]))
-    largest = {kind: largest_context(sizes, machine, kind, most, peek.company) for kind in types}
+    largest = {kind: largest_context(sizes, machine, kind, most, peek.company, caches) for kind in types}
     if as_json:
         session.out.json(
             {

@@ -18,11 +18,12 @@ _SURE = 0.6
 
 class Drafting:
     """Asks the drafters, the cheapest first, and takes as many of their guesses as pay. `cost` is what steps
-    are known to take."""
+    are known to take, `ctx` the most tokens of an answer and its prompt."""
 
-    def __init__(self, drafters: Many[Drafter], cost: StepCost) -> None:
+    def __init__(self, drafters: Many[Drafter], cost: StepCost, ctx: int) -> None:
         self._drafters = drafters
         self._cost = cost
+        self._ctx = ctx
 
     def add(self, rows: Many[Row], room: Callable[[int], int]) -> None:
         """Give drafts to the answers in `rows` that are sampled from. `room`: of so many rows, guesses
@@ -37,7 +38,8 @@ class Drafting:
             return
         guesses = self._guesses(answering, self._cost.seconds(count))
         chances = [
-            guess.chances[: _useful(sequence)] for guess, sequence in zip(guesses, answering, strict=True)
+            guess.chances[: self._useful(sequence)]
+            for guess, sequence in zip(guesses, answering, strict=True)
         ]
         if not any(chances) or not self._cost.seconds(count):
             return
@@ -65,8 +67,8 @@ class Drafting:
                         guesses[i] = guess
         return guesses
 
-
-def _useful(sequence: Sequence) -> int:
-    """How many guesses could become part of the answer: the last token is never computed."""
-    limit = sequence.request.max_tokens
-    return LONGEST if limit is None else max(0, limit - sequence.generated - 1)
+    def _useful(self, sequence: Sequence) -> int:
+        """How many guesses could become part of the answer: the last token is never computed."""
+        room, limit = self._ctx - sequence.length, sequence.request.max_tokens
+        left = room if limit is None else min(room, limit - sequence.generated)
+        return min(LONGEST, max(0, left - 1))

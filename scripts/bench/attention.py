@@ -1,0 +1,123 @@
+"""What KV layout and flash attention make of a step's time. Prints a Markdown table of milliseconds.
+
+    .venv/bin/python scripts/bench/attention.py [MODEL.gguf] [--depths 128 512 2048] [--rounds 5]
+
+One thread, and its time on the CPU, so that a busy machine spoils little. Every way is measured in turn, in
+each of the rounds: medians. A row for each of: the last tokens of a prompt of that depth; a step of one
+answer behind so many tokens; of eight answers, all different; of eight that have so many in common.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import os
+import time
+from collections import defaultdict
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from statistics import median
+
+import numpy as np
+
+from llmrun.config import DEFAULT_MODEL, Paths
+from llmrun.llama import Batch, Context, ContextSettings, DecodeStatus, Model
+from llmrun.store import Store
+
+ANSWERS = 8
+STEPS = 8
+CHUNK = 256
+WAYS = list(itertools.product((True, False), (True, False)))  # unified, flash attention
+
+
+@contextmanager
+def opened(model: Model, depth: int, unified: bool, flash: bool) -> Iterator[Context]:
+    room = depth + 2 * STEPS
+    settings = ContextSettings(
+        ctx=room * ANSWERS if unified else room,
+        batch=CHUNK,
+        slots=ANSWERS,
+        threads=1,
+        threads_batch=1,
+        unified=unified,
+        flash_attention=flash,
+    )
+    context = Context(model, settings)
+    yield context
+    context.close()
+
+
+def decode(context: Context, batch: Batch) -> float:
+    began = time.thread_time()
+    status = context.decode(batch)
+    assert status is DecodeStatus.OK, status
+    return time.thread_time() - began
+
+
+def prefill(context: Context, tokens: np.ndarray, slot: int) -> float:
+    """Seconds of the last chunk."""
+    batch, seconds = Batch(CHUNK), 0.0
+    for start in range(0, len(tokens), CHUNK):
+        batch.clear()
+        batch.add(tokens[start : start + CHUNK], start, slot, outputs=1)
+        seconds = decode(context, batch)
+    return seconds
+
+
+def answer(context: Context, tokens: np.ndarray, slots: range) -> float:
+    """Median seconds of a step in which each slot gets one more token."""
+    batch, times = Batch(CHUNK), []
+    starts = [context.length(slot) for slot in slots]
+    for step in range(STEPS):
+        batch.clear()
+        for slot, start in zip(slots, starts, strict=True):
+            batch.add(tokens[step + slot : step + slot + 1], start + step, slot, outputs=1)
+        times.append(decode(context, batch))
+    for slot, start in zip(slots, starts, strict=True):
+        context.trim(slot, start)
+    return median(times)
+
+
+def figures(context: Context, depth: int, rng: np.random.Generator) -> dict[str, float]:
+    vocab = context.model.vocab.size
+    tokens = rng.integers(10, vocab - 10, (ANSWERS, depth)).astype(np.int32)
+    found = {f"prompt, last {min(depth, CHUNK)}": prefill(context, tokens[0], 0)}
+    found["1 answer"] = answer(context, tokens[0], range(1))
+    for slot in range(1, ANSWERS):
+        prefill(context, tokens[slot], slot)
+    found["8 answers"] = answer(context, tokens[0], range(ANSWERS))
+    for slot in range(1, ANSWERS):
+        context.drop(slot)
+        context.share(0, slot, depth)
+    found["8 answers, shared"] = answer(context, tokens[0], range(ANSWERS))
+    return found
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("model", type=Path, nargs="?")
+    parser.add_argument("--depths", type=int, nargs="+", default=[128, 512, 2048])
+    parser.add_argument("--rounds", type=int, default=5)
+    chosen = parser.parse_args()
+    model = Model(chosen.model or Store(Paths.find()).resolve(DEFAULT_MODEL).path)
+    print(f"load {os.getloadavg()[0]:.1f}; with flash attention and without, unified and separate\n")
+    print("| depth | | unified, with | unified, without | separate, with | separate, without |")
+    print("| --- | --- | --- | --- | --- | --- |")
+    for depth in chosen.depths:
+        times: dict[str, list[list[float]]] = defaultdict(lambda: [[] for _ in WAYS])
+        for turn in range(chosen.rounds):
+            for place, (unified, flash) in enumerate(WAYS):
+                with opened(model, depth, unified, flash) as context:
+                    for what, seconds in figures(context, depth, np.random.default_rng(turn)).items():
+                        times[what][place].append(seconds)
+        for what, each in times.items():
+            cells = " | ".join(f"{median(one) * 1e3:.1f}" for one in each)
+            print(f"| {depth} | {what} | {cells} |", flush=True)
+    model.close()
+
+
+if __name__ == "__main__":
+    main()
