@@ -216,7 +216,9 @@ class Settings:
         "one KV cache that sequences share, or a whole context's for each that may run",
     )
     flash_attention: str = _choice(
-        "auto", FLASH_ATTENTION, "attention in one pass; quantised KV types need it; auto: what is faster"
+        "auto",
+        FLASH_ATTENTION,
+        "attention in one pass; quantised KV types need it; auto: off on a CPU, where it pays",
     )
     cache_ram: int | None = _setting(
         None, _auto_or_bytes, "auto, 0, 500M, 2G", "KV prefixes kept in host memory, per model; 0 is off"

@@ -46,7 +46,8 @@ class DecodeStatus(enum.Enum):
 class ContextSettings:
     """ctx: tokens a sequence may have. batch: rows a decode may have. slots: sequences that may hold cells.
     threads: for steps of a row or so; threads_batch: for larger ones. kv_type: of K and V. unified: all
-    sequences share `ctx` cells; else each has as many. flash_attention: None leaves it to llama.cpp."""
+    sequences share `ctx` cells; else each has as many. flash_attention: None leaves it to llama.cpp.
+    at_once: rows that are computed together, where fewer than `batch`."""
 
     ctx: int
     batch: int
@@ -56,6 +57,7 @@ class ContextSettings:
     kv_type: str = "f16"
     unified: bool = True
     flash_attention: bool | None = None
+    at_once: int | None = None
 
 
 class Context:
@@ -70,7 +72,8 @@ class Context:
     def __init__(self, model: Model, settings: ContextSettings, adapters: Sequence[Adapter] = ()) -> None:
         params = lib.llama_context_default_params()
         params.n_ctx = settings.ctx if settings.unified else settings.ctx * settings.slots
-        params.n_batch = params.n_ubatch = settings.batch
+        params.n_batch = settings.batch
+        params.n_ubatch = min(settings.batch, settings.at_once or settings.batch)
         params.n_seq_max = settings.slots
         params.n_threads = settings.threads
         params.n_threads_batch = settings.threads_batch

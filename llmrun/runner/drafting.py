@@ -13,8 +13,8 @@ from llmrun.llama.vocab_match import mismatch
 from llmrun.runner.frames import Load
 from llmrun.runner.sizing import Sizes
 from llmrun.store.anatomy import Anatomy, anatomy
+from llmrun.store.attention import BATCH
 from llmrun.store.gguf import read_header
-from llmrun.store.plan import BATCH
 
 
 @dataclass(frozen=True)

@@ -10,30 +10,32 @@ import psutil
 from llmrun.engine import SavedPrefixes
 from llmrun.engine.disk_prefixes import DiskPrefixes
 from llmrun.llama import llama_version, system_info
-from llmrun.runner.attention import flash_attention
 from llmrun.runner.frames import Load
 from llmrun.runner.sizing import cache_bytes
 from llmrun.store.disk import free_space
 
 
-def saved_prefixes(spec: Load, *, trimmable: bool, streams: int = 1) -> SavedPrefixes:
+def saved_prefixes(
+    spec: Load, *, trimmable: bool, streams: int = 1, flash: bool | None = None
+) -> SavedPrefixes:
     """The tiers behind the KV cache of a model; `trimmable`: whether KV can be cut at any token; `streams`:
-    how many KV caches it has: what llama.cpp saves of a sequence names the empty ones too."""
+    how many KV caches it has: what llama.cpp saves of a sequence names the empty ones too; `flash`: as in
+    `Attention`."""
     folder = Path(spec.kv_folder) if spec.kv_folder else None
     disk = free_space(folder) if folder else 0
     ram_bytes, disk_bytes = cache_bytes(spec, memory=psutil.virtual_memory().total, disk=disk)
     shelf = None
     if folder is not None and disk_bytes and spec.content:
-        shelf = DiskPrefixes(folder, _kv_key(spec, streams), disk_bytes, whole=not trimmable)
+        shelf = DiskPrefixes(folder, _kv_key(spec, streams, flash), disk_bytes, whole=not trimmable)
     return SavedPrefixes(ram_bytes, shelf, whole=not trimmable)
 
 
-def _kv_key(spec: Load, streams: int) -> str:
+def _kv_key(spec: Load, streams: int, flash: bool | None) -> str:
     """A name for all that decides which KV a run of tokens has, and how it lies in memory: the bytes of model
     and adapters, the number type, flash attention (without it V lies transposed), the kernels."""
     decides = (
         *(spec.content, *map(_identity, spec.adapters), spec.kv_type, str(streams)),
-        *(str(flash_attention(spec)), llama_version(), system_info()),
+        *(str(flash), llama_version(), system_info()),
     )
     return hashlib.sha256("\0".join(decides).encode()).hexdigest()[:32]
 

@@ -28,18 +28,18 @@ from llmrun.llama import (
 )
 from llmrun.llama.embedding import SHARED_ROWS, SLOTS
 from llmrun.runner import step_times
-from llmrun.runner.attention import flash_attention
 from llmrun.runner.drafting import drafters, load_small
 from llmrun.runner.embedding import open_embedding, warm_up_embedder
 from llmrun.runner.frames import Load, ModelInfo
 from llmrun.runner.kv_cache import saved_prefixes
-from llmrun.runner.machine import cores, gpu_memory
+from llmrun.runner.machine import cores, gpu_memory, has_gpu
 from llmrun.runner.sizing import longest_input, sizes
 from llmrun.runner.vectors import VectorDesk
 from llmrun.store.anatomy import Anatomy, anatomy
+from llmrun.store.attention import BATCH, attention
 from llmrun.store.facts import VECTOR_KINDS, facts_of
 from llmrun.store.gguf import read_header
-from llmrun.store.plan import BATCH, streams
+from llmrun.store.plan import streams
 from llmrun.store.quants import shard_siblings
 
 
@@ -150,6 +150,13 @@ def _engine(spec: Load, model: Model, shape: Anatomy, adapters: list[Adapter], e
         gpu_memory=gpu_memory(),
         cores=cores(),
     )
+    way = attention(
+        shape,
+        spec.flash_attention,
+        spec.ctx or model.ctx_train,
+        spec.kv_type,
+        gpu=spec.gpu_layers != 0 and has_gpu(),
+    )
     context = Context(
         model,
         ContextSettings(
@@ -160,7 +167,8 @@ def _engine(spec: Load, model: Model, shape: Anatomy, adapters: list[Adapter], e
             threads_batch=chosen.threads,
             kv_type=spec.kv_type,
             unified=chosen.unified,
-            flash_attention=flash_attention(spec),
+            flash_attention=way.flash,
+            at_once=way.rows,
         ),
         adapters,
     )
@@ -172,7 +180,9 @@ def _engine(spec: Load, model: Model, shape: Anatomy, adapters: list[Adapter], e
         parallel=chosen.parallel,
         emit=emit,
         clock=time.monotonic,
-        saved=saved_prefixes(spec, trimmable=model.trimmable, streams=1 if chosen.unified else chosen.slots),
+        saved=saved_prefixes(
+            spec, trimmable=model.trimmable, streams=1 if chosen.unified else chosen.slots, flash=way.flash
+        ),
         drafters=drafters(spec, context, small, chosen),
         threads=ThreadChoice(chosen.threads, known.threads) if spec.threads is None else None,
         known=known.seconds,

@@ -15,6 +15,11 @@ def cores() -> int:
     return min(usable, psutil.cpu_count(logical=False) or usable)
 
 
+def has_gpu() -> bool:
+    """Whether a part of a model may be computed elsewhere than on the CPU."""
+    return any(device.kind in ("gpu", "igpu") for device in devices())
+
+
 def gpu_memory() -> int:
     """Bytes free on all GPUs."""
     return sum(device.memory_free for device in devices() if device.kind == "gpu")

@@ -15,7 +15,6 @@ from typing import Annotated
 import msgspec
 
 from llmrun.llama import llama_version, system_info
-from llmrun.runner.attention import flash_attention
 from llmrun.runner.frames import Load
 from llmrun.runner.machine import cores
 from llmrun.store.disk import write_atomic
@@ -37,7 +36,7 @@ def file_for(spec: Load) -> Path | None:
     if spec.kv_folder is None or not spec.content:
         return None
     decides = (
-        *(spec.content, spec.kv_type, spec.kv_layout, str(flash_attention(spec))),
+        *(spec.content, spec.kv_type, spec.kv_layout, spec.flash_attention),
         *(str(spec.gpu_layers), str(spec.threads), str(cores())),
         *(llama_version(), system_info(), platform.node()),
     )

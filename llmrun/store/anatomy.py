@@ -56,7 +56,7 @@ class Layer:
 class Anatomy:
     """A model's sizes. `tensors` are those of all files; `active` is how much of `weights` is read to compute
     one token; `embd` and `ff` are the widths of a layer's input and of its feed-forward part; `encodes`: a
-    whole text at once, which is not kept."""
+    whole text at once, which is not kept; `heads`: of attention, in a layer."""
 
     layers: tuple[Layer, ...]
     tensors: tuple[Tensor, ...]
@@ -65,6 +65,7 @@ class Anatomy:
     embd: int
     ff: int
     encodes: bool = False
+    heads: int = 1
 
     @property
     def weights(self) -> int:
@@ -142,6 +143,7 @@ def anatomy(headers: Sequence[GGUFHeader]) -> Anatomy:
             number("feed_forward_length"), number("expert_used_count") * number("expert_feed_forward_length")
         ),
         encodes=architecture in WITHOUT_CACHE & ENCODERS,
+        heads=max(1, number("attention.head_count", 1)),
     )
 
 

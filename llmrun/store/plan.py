@@ -9,8 +9,9 @@ The parts, for the runner as it is (batches of `BATCH` rows, whole KV caches, ma
   (`ggml-cpu/repack.cpp`); the pages of the first are not read again, so `held` counts only one of the two
 - caches: KV and recurrent state, exact, see `anatomy`
 - compute: activations of one batch, BATCH × 4 bytes × (2 × ff + 6 × embd), a row of logits for each sequence,
-  and the attention mask, BATCH × ctx × 6 bytes (F32 and F16). llama.cpp reserves room for the logits of all
-  rows, which is never touched. For an encoder one batch is a whole input, and each row has its logits
+  the attention mask, BATCH × ctx × 6 bytes (F32 and F16), and without flash attention the scores of all heads
+  (see `attention`). llama.cpp reserves room for the logits of all rows, which is never touched. For an
+  encoder one batch is a whole input, and each row has its logits
 - runtime: the process itself, measured with this Python and llama.cpp, and the vocabulary's tables
 
 `peak` is what the process was measured to reach; tests/real/test_plan.py holds it to 10 %.
@@ -26,10 +27,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from llmrun.store.anatomy import CELLS, F32, Anatomy, cells, layer_kv, layer_of
+from llmrun.store.attention import BATCH, attention, scores
 from llmrun.store.hardware import Machine
 from llmrun.store.kernels import repacks
 
-BATCH = 512
 SEQUENCES = 16  # states that a recurrent model keeps: 8 running, as many for later prompts
 ANSWERING = 8  # rows of logits in one step
 PROCESS = 55 << 20
@@ -107,7 +108,10 @@ def plan(
     if model.encodes:
         compute = embedding_bytes(model, ctx, last_row=False)
     else:
-        compute = _activations(model, BATCH, ctx) + ANSWERING * model.vocab * F32
+        way = attention(model, "auto", ctx, kv_type, gpu=machine.gpu_memory > 0)
+        compute = _activations(model, way.rows, ctx) + ANSWERING * model.vocab * F32
+        if way.flash is False:
+            compute += scores(model, way.rows, ctx)
     kv_cells = streams * cells(ctx)
     caches = [layer_kv(layer, kv_type) * kv_cells + F32 * layer.state * SEQUENCES for layer in model.layers]
     moving = [

@@ -81,16 +81,17 @@ def answer(context: Context, tokens: np.ndarray, slots: range) -> float:
 
 def figures(context: Context, depth: int, rng: np.random.Generator) -> dict[str, float]:
     vocab = context.model.vocab.size
-    tokens = rng.integers(10, vocab - 10, (ANSWERS, depth)).astype(np.int32)
-    found = {f"prompt, last {min(depth, CHUNK)}": prefill(context, tokens[0], 0)}
-    found["1 answer"] = answer(context, tokens[0], range(1))
+    tokens = rng.integers(10, vocab - 10, depth).astype(np.int32)
+    found = {f"prompt, last {min(depth, CHUNK)}": prefill(context, tokens, 0)}
+    found["1 answer"] = answer(context, tokens, range(1))
+    state = context.save(0)
     for slot in range(1, ANSWERS):
-        prefill(context, tokens[slot], slot)
-    found["8 answers"] = answer(context, tokens[0], range(ANSWERS))
+        context.restore(slot, state)  # into cells of its own
+    found["8 answers"] = answer(context, tokens, range(ANSWERS))
     for slot in range(1, ANSWERS):
         context.drop(slot)
         context.share(0, slot, depth)
-    found["8 answers, shared"] = answer(context, tokens[0], range(ANSWERS))
+    found["8 answers, shared"] = answer(context, tokens, range(ANSWERS))
     return found
 
 
@@ -104,7 +105,7 @@ def main() -> None:
     chosen = parser.parse_args()
     model = Model(chosen.model or Store(Paths.find()).resolve(DEFAULT_MODEL).path)
     print(f"load {os.getloadavg()[0]:.1f}; with flash attention and without, unified and separate\n")
-    print("| depth | | unified, with | unified, without | separate, with | separate, without |")
+    print("| tokens before | | unified, with | unified, without | separate, with | separate, without |")
     print("| --- | --- | --- | --- | --- | --- |")
     for depth in chosen.depths:
         times: dict[str, list[list[float]]] = defaultdict(lambda: [[] for _ in WAYS])

@@ -74,7 +74,8 @@ def test_plan_small_gpu_takes_the_last_layers(model: Anatomy) -> None:
     host = plan(model, PLAIN, 4096, "f16")
     layer = model.layers[0].weights + model.kv_bytes(4096, "f16") // 4
     output = next(t.size for t in model.tensors if t.name == "output.weight")
-    room = host.compute + output + 2 * layer + layer // 2
+    compute = plan(model, replace(PLAIN, gpu_memory=1), 4096, "f16").compute  # its attention is another
+    room = compute + output + 2 * layer + layer // 2
     one = plan(model, replace(PLAIN, gpu_memory=int(room / 0.9)), 4096, "f16")
     assert one.gpu_layers == 3
     assert one.caches == host.caches // 2
