@@ -268,9 +268,7 @@ class Scheduler:
     def _take_slot(self, keep: Resident | None) -> int:
         if not self._free_slots:
             self._evict(keep)
-        return heappop(
-            self._free_slots
-        )  # the lowest: slots next to each other compute together in any layout
+        return heappop(self._free_slots)  # the lowest: neighbours compute together in any layout
 
     def _retain(self, kv: Resident) -> None:
         self.cells.unpin(kv.cells)
