@@ -33,6 +33,7 @@ from llmrun.runner.frames import (
     Submit,
 )
 from llmrun.runner.pipes import FrameWriter, read_frames
+from llmrun.runner.priority import prefer_this_thread
 from llmrun.types import (
     AnyRequest,
     DetokenizeRequest,
@@ -154,6 +155,7 @@ class Runner:
         self._ready.set()
 
     def _work(self, worker: Engine | Embedder) -> None:
+        prefer_this_thread()
         try:
             worker.run()
         except BaseException:
