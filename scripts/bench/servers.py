@@ -14,7 +14,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import os
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 
@@ -74,8 +74,10 @@ async def arena(suite: Suite, threads: int) -> AsyncIterator[Arena]:
         yield Arena(suite, threads, stack)
 
 
-async def run_suite(suite: Suite, threads: int, rounds: int | None) -> list[Comparison]:
-    """All cases, each printed as soon as its rounds are over."""
+async def run_suite(
+    suite: Suite, threads: int, rounds: int | None, keep: Callable[[list[Comparison]], None]
+) -> None:
+    """All cases, each printed and kept as soon as its rounds are over."""
     found: list[Comparison] = []
     print(results.HEAD, flush=True)
     async with arena(suite, threads) as place:
@@ -83,7 +85,7 @@ async def run_suite(suite: Suite, threads: int, rounds: int | None) -> list[Comp
             rows = await place.run(case, rounds)
             print("".join(map(results.row, rows)), end="", flush=True)
             found += rows
-    return found
+            keep(found)
 
 
 async def run_urls(ours: str, theirs: str, names: list[str], rounds: int) -> None:
@@ -113,7 +115,10 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--peer", default=PEER, help="llama-server with arguments, or llmrun with settings")
     parser.add_argument("--url", help="URL=MODEL of a running server in llmrun's place")
     parser.add_argument("--peer-url", help="URL=MODEL of a running server in the peer's place")
-    return parser.parse_args()
+    asked = parser.parse_args()
+    if asked.keep and (asked.suite is None or asked.only):
+        parser.error("--keep is for a whole --suite")
+    return asked
 
 
 def chosen_suite(asked: argparse.Namespace) -> Suite:
@@ -133,11 +138,13 @@ async def main() -> None:
         return
     suite = chosen_suite(asked)
     about = results.circumstances(suite.about, suite.ctx, asked.threads)
-    found = await run_suite(suite, asked.threads, asked.rounds)
-    if asked.keep:
-        results.keep(asked.keep, asked.suite, about, found)
-    else:
-        print(f"\n{about.sentence}")
+
+    def keep(found: list[Comparison]) -> None:
+        if asked.keep:
+            results.keep(asked.keep, asked.suite, about, found)
+
+    await run_suite(suite, asked.threads, asked.rounds, keep)
+    print(f"\n{about.sentence}")
 
 
 if __name__ == "__main__":

@@ -118,9 +118,9 @@ SUITES = {
                 "arrival",
                 {"worst ITL s": Wish(2), "long prompt's TTFT s": _NO_LATER},
                 peer=PEER_SMALL_BATCH,
-                rounds=3,
+                rounds=2,
             ),
-            Case("busy", {"share of speed kept": Wish(2)}, rounds=3),
+            Case("busy", {"share of speed kept": Wish(2)}, rounds=2),
             Case(
                 "start",
                 {"start to first token s": Wish(more=0.5), "peak memory MB": Wish(more=60)},

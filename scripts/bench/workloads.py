@@ -190,11 +190,11 @@ def _burn() -> None:
 async def busy(server: Server) -> Figures:
     """One stream beside a process that burns a core: the share of its speed that it keeps."""
     prompt = f"{prose(40)}\nA story:"
-    alone = await server.complete(prompt, 192, temperature=0.8)
+    alone = await server.complete(prompt, 128, temperature=0.8)
     burner = multiprocessing.Process(target=_burn, daemon=True)
     burner.start()
     try:
-        beside = await server.complete(prompt, 192, temperature=0.8)
+        beside = await server.complete(prompt, 128, temperature=0.8)
     finally:
         burner.kill()
         burner.join()
