@@ -83,16 +83,8 @@ def test_texts_one_by_one_and_as_a_list_have_the_same_vectors(client: openai.Ope
     assert np.abs(between - np.eye(len(TEXTS))).max() < 1.0  # no two of them alike
 
 
-@pytest.mark.parametrize(
-    ("model", "tokens", "context", "size"),
-    [
-        pytest.param(str(MODEL), 1002, 512, 384, marks=with_model, id="encoder"),
-        pytest.param(DEFAULT_MODEL, 2201, 2048, 576, id="decoder"),
-    ],
-)
-def test_text_longer_than_the_context_is_cut_or_refused(
-    daemon: Daemon, model: str, tokens: int, context: int, size: int
-) -> None:
+def cut_or_refused(daemon: Daemon, model: str, tokens: int, context: int, size: int) -> None:
+    """Ask for the vector of a text of so many tokens, in every way."""
     ask = {"model": model, "input": ["short", "word " * (tokens // 100 * 100)]}
     refused = daemon.http.post("/v1/embeddings", json=ask)
     assert refused.status_code == 400
@@ -105,6 +97,19 @@ def test_text_longer_than_the_context_is_cut_or_refused(
     assert len(cut["data"][1]["embedding"]) == size
     assert daemon.http.post("/api/embed", json={**ask, "truncate": False}).status_code == 400
     assert daemon.http.post("/api/embed", json=ask).json()["truncated"] == cut["truncated"]
+
+
+@with_model
+def test_text_longer_than_the_context_is_cut_or_refused_by_an_encoder(daemon: Daemon) -> None:
+    cut_or_refused(daemon, str(MODEL), 1002, 512, 384)
+
+
+def test_text_longer_than_the_context_is_cut_or_refused(home: Path) -> None:
+    small = Daemon(home, LLMRUN_CTX="256")
+    try:
+        cut_or_refused(small, DEFAULT_MODEL, 401, 256, 576)
+    finally:
+        small.close()
 
 
 def test_base64_and_floats_are_the_same_numbers(daemon: Daemon) -> None:
