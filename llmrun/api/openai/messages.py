@@ -79,6 +79,7 @@ class ChatMessage(Body):
     refusal: Annotated[object, Refused("a refusal in the conversation", unless=("",))] = None
     function_call: Annotated[object, Refused("a function call in the older form (see `tool_calls`)")] = None
     audio: Annotated[object, Refused("audio in the conversation")] = None
+    stream: Annotated[object, Ignored("llama.cpp's server-bench.py writes it here")] = None
     annotations: Annotated[object, Ignored("citations of an earlier answer")] = None
     parsed: Annotated[object, Ignored("what the official client read out of the content")] = None
 
