@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import nullcontext
 from typing import Annotated
 
 import typer
@@ -52,8 +53,9 @@ def show(
     ]
     if len(parts) > 1:
         raise LlmrunError(USAGE, "only one part can be shown at a time", hint="leave out all options but one")
-    with session.out.waiting(f"reading what {model} is"):
-        peek = Store(session.paths).peek(model)
+    store = Store(session.paths)
+    with session.out.waiting(f"reading what {model} is") if store.can_pull(model) else nullcontext():
+        peek = store.peek(model)
     part: Callable[[Output, Peek], None] = parts[0] if parts else _details
     part(session.out, peek)
 
