@@ -98,7 +98,8 @@ def plot(report: Report, path: Path) -> None:
     for axis, part, x, y, inner, title, label in curves:
         for one in report["models"]:
             _line(axis, one["name"], one[part], x, y, inner)
-        axis.set(title=title, xlabel=label, ylim=(0, None))
+        measured = [record[x] for record in report["models"][0][part]]
+        axis.set(title=title, xlabel=label, ylim=(0, None), xticks=measured)
         axis.grid(alpha=0.3)
     axes[0, 0].legend()
     figure.savefig(path)
