@@ -191,12 +191,17 @@ class Context:
     def save(self, slot: int) -> bytes:
         """The sequence's memory, to be restored into any slot of this context."""
         size = int(lib.llama_state_seq_get_size(self.pointer, slot))
-        buffer = ctypes.create_string_buffer(size)
-        target = ctypes.cast(buffer, ctypes.POINTER(ctypes.c_uint8))
-        written = int(lib.llama_state_seq_get_data(self.pointer, target, size, slot))
-        return buffer.raw[:written]
+        buffer = np.empty(size, np.uint8)
+        written = int(lib.llama_state_seq_get_data(self.pointer, _place(buffer), size, slot))
+        return buffer[:written].tobytes()
 
     def restore(self, slot: int, state: bytes) -> bool:
         """Put a saved sequence into an empty slot. False where it does not fit."""
-        source = ctypes.cast(ctypes.c_char_p(state), ctypes.POINTER(ctypes.c_uint8))
-        return bool(lib.llama_state_seq_set_data(self.pointer, source, len(state), slot))
+        source = np.frombuffer(state, np.uint8)
+        return bool(lib.llama_state_seq_set_data(self.pointer, _place(source), len(state), slot))
+
+
+def _place(data: npt.NDArray[np.uint8]) -> object:
+    """Where `data` lies, for as long as the pointer is held. ctypes' own `cast` would keep what it is given
+    in a reference cycle, megabytes that stay until the garbage collector comes by."""
+    return data.ctypes.data_as(ctypes.POINTER(ctypes.c_uint8))

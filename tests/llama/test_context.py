@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import gc
+import tracemalloc
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -62,6 +64,24 @@ def test_restore_into_another_slot_gives_the_same_logits(model: Model) -> None:
     context.drop(1)
     assert context.restore(5, state)
     np.testing.assert_allclose(_decode(context, IDS[-1:], 19, 5), whole, atol=1e-3)
+
+
+def test_save_and_restore_leave_nothing_to_the_garbage_collector(model: Model) -> None:
+    """States are megabytes, and the collector seldom runs."""
+    context = tiny_context(model)
+    _decode(context, IDS, 0, 0)
+    size = len(context.save(0))
+    gc.collect()
+    gc.disable()
+    tracemalloc.start()
+    try:
+        for _ in range(20):
+            context.drop(1)
+            assert context.restore(1, context.save(0))
+        assert tracemalloc.get_traced_memory()[0] < 2 * size + 20_000
+    finally:
+        tracemalloc.stop()
+        gc.enable()
 
 
 def test_restore_of_a_damaged_state_is_false(model: Model) -> None:
