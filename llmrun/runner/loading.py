@@ -156,6 +156,7 @@ def _engine(spec: Load, model: Model, shape: Anatomy, adapters: list[Adapter], e
         spec.ctx or model.ctx_train,
         spec.kv_type,
         gpu=spec.gpu_layers != 0 and has_gpu(),
+        unified=chosen.unified,
     )
     context = Context(
         model,

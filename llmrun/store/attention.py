@@ -1,9 +1,12 @@
 """Whether a model computes attention in one pass (flash attention), and else how many rows at once. Pure.
 
-In one pass the scores of a row are used up as they come; else those of all rows are kept, and in exchange the
-fast matrix kernels compute them. On a CPU that makes steps of answers behind long texts take half of the
-time or less, and prompts some more (scripts/bench/attention.py; docs/performance.md has the table). So `auto`
-is: on a GPU as llama.cpp has it, on a CPU without, as far as that is possible:
+In one pass the scores of a row are used up as they come; else those of all rows are kept, and in exchange
+the fast matrix kernels compute them. On a CPU that makes steps of answers behind long texts take half of
+the time or less, and prompts some more (scripts/bench/attention.py; docs/performance.md has the table). But
+then sums over the cells are rounded by where these lie: in a cache that sequences share, an answer's near
+ties would fall by what else is in there, where one pass is exact up to 512 cells. So `auto` is llama.cpp's
+choice on a GPU and in a shared cache; with a cache for each sequence, whose cells lie alike every time, it
+is not one pass, as far as that is possible:
 
 - llama.cpp reads a quantised V cache in one pass only
 - scores take `SCORE` bytes for each row, cell and head. Where those of a batch over the whole context would
@@ -34,12 +37,13 @@ class Attention(NamedTuple):
     rows: int
 
 
-def attention(model: Anatomy, wanted: str, ctx: int, kv_type: str, *, gpu: bool) -> Attention:
+def attention(model: Anatomy, wanted: str, ctx: int, kv_type: str, *, gpu: bool, unified: bool) -> Attention:
     """`wanted` is one of `llmrun.config.FLASH_ATTENTION`; `ctx`: tokens that were asked for, or those that
-    the model was trained for; `gpu`: whether one may have part of the model."""
+    the model was trained for; `gpu`: whether one may have part of the model; `unified`: sequences share
+    a KV cache."""
     if kv_type not in UNQUANTISED or wanted == "on":
         return Attention(True, BATCH)
-    if wanted == "auto" and gpu:
+    if wanted == "auto" and (gpu or unified):
         return Attention(None, BATCH)
     room = max(ROOM, model.weights // 2, model.kv_bytes(ctx, kv_type) // 2)
     affordable = room // scores(model, 1, ctx)

@@ -108,7 +108,7 @@ def plan(
     if model.encodes:
         compute = embedding_bytes(model, ctx, last_row=False)
     else:
-        way = attention(model, "auto", ctx, kv_type, gpu=machine.gpu_memory > 0)
+        way = attention(model, "auto", ctx, kv_type, gpu=machine.gpu_memory > 0, unified=streams == 1)
         compute = _activations(model, way.rows, ctx) + ANSWERING * model.vocab * F32
         if way.flash is False:
             compute += scores(model, way.rows, ctx)

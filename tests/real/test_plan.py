@@ -139,7 +139,7 @@ def peak_of(path: Path, ctx: int, kv_type: str, prompt: Sequence[int]) -> int:
 def check(path: Path, ctx: int, kv_type: str, prompt: Sequence[int] = PROMPT) -> None:
     model = anatomy([read_header(path)])
     planned = plan(model, this_machine(), ctx, kv_type).peak
-    way = attention(model, "auto", ctx, kv_type, gpu=False)
+    way = attention(model, "auto", ctx, kv_type, gpu=False, unified=True)
     if way.flash is False:  # the memory for scores is touched as far as the prompt goes
         planned -= scores(model, way.rows, ctx) - scores(model, min(way.rows, len(prompt)), len(prompt))
     assert planned == pytest.approx(peak_of(path, ctx, kv_type, prompt), rel=TOLERANCE)
