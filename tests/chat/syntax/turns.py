@@ -59,7 +59,8 @@ def written(template: ChatTemplate, syntax: Syntax, turn: Turn) -> tuple[str, st
     assert text is not None
     header = common_start(prompt, text)
     text = text[len(header) :]
-    if turn.reasoning and text.lstrip().startswith(turn.reasoning):  # the prompt alone opens reasoning
+    block = syntax.reasoning
+    if block and turn.reasoning and text.lstrip().startswith(turn.reasoning):  # the prompt alone opens it
         return text, _opened(syntax, header) or _opened(syntax, prompt)
     return text, primed_by(syntax, QUESTION + header)
 
