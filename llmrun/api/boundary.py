@@ -116,13 +116,14 @@ class Boundary:
             await send(message)
 
         try:
-            key = self._guard.check(scope["path"], headers)
+            self._guard.check_source(headers)
+            if _is_preflight(scope, headers):  # browsers send it without the key
+                await _preflight(headers)(scope, receive, send_named)
+                return
+            key = self._guard.admit(scope["path"], headers)
             ending.key = key.name if key else ""
             note_permit(key)
-            if _is_preflight(scope, headers):
-                await _preflight(headers)(scope, receive, send_named)
-            else:
-                await self._app(scope, receive, send_named)
+            await self._app(scope, receive, send_named)
         except (ClientGone, ClientDisconnect):
             ending.error = CANCELLED.code
         except Exception as error:

@@ -7,19 +7,22 @@ is refused, and bodies must be JSON (`llmrun.api.body`). Whose key it is says `l
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from urllib.parse import urlsplit
+
+from starlette.datastructures import Headers
 
 from llmrun.access.gate import Gate
 from llmrun.access.key import ApiKey
 from llmrun.config import Settings
-from llmrun.errors import FORBIDDEN, LlmrunError
+from llmrun.errors import FORBIDDEN, INVALID_REQUEST, LlmrunError
 from llmrun.hosts import address, is_loopback
 
 OPEN_PATHS = frozenset({"/", "/health", "/v1/health", "/docs", "/openapi.json"})
 """Wanted by browsers and probes, and the same for everyone: no key needed."""
 OPEN_FOLDER = "/web/"
 """The chat page's files, which are no secret either; the page asks for the key."""
+SINGLE = ("host", "origin", "authorization", "x-api-key")
+"""What is decided by. Where one stands twice, another program may have read the other."""
 WATCHING = frozenset({"/llmrun/ps"})
 """Asked for each second by a page that shows the engine: it must not use up what a key may ask."""
 
@@ -47,9 +50,13 @@ class Guard:
         self._names = {host, *(urlsplit(origin).hostname for origin in settings.origins)}
         self._beyond_loopback = not is_loopback(host)
 
-    def check(self, path: str, headers: Mapping[str, str]) -> ApiKey | None:
-        """LlmrunError unless the request may pass. `headers` has lower-case names. The key that it carries;
-        None where it may do everything, or the path is open to all."""
+    def check_source(self, headers: Headers) -> None:
+        """LlmrunError unless the request comes from where requests may come from, whoever sends it."""
+        for name in SINGLE:
+            if len(headers.getlist(name)) > 1:
+                raise LlmrunError(
+                    INVALID_REQUEST, f"the header {name} is there more than once", hint="send it once"
+                )
         self._check_host(headers.get("host", ""))
         origin = headers.get("origin")
         if origin is not None and not self.allows_origin(origin, headers.get("host", "")):
@@ -58,6 +65,10 @@ class Guard:
                 f"the web origin {origin[:100]!r} is not allowed",
                 hint="add it to LLMRUN_ORIGINS if you trust it",
             )
+
+    def admit(self, path: str, headers: Headers) -> ApiKey | None:
+        """The key that a request carries; None where it may do everything, or the path is open to all.
+        LlmrunError where one is wanted that is not there."""
         if path in OPEN_PATHS or path.startswith(OPEN_FOLDER):
             return None
         return self._gate.admit(_secret(headers), counts=path not in WATCHING)
@@ -85,7 +96,7 @@ class Guard:
         )
 
 
-def _secret(headers: Mapping[str, str]) -> str:
+def _secret(headers: Headers) -> str:
     """The key that a request carries, as OpenAI's clients or as Anthropic's send it; "" for none."""
     scheme, _, given = headers.get("authorization", "").partition(" ")
     if scheme.lower() != "bearer":

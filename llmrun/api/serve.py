@@ -168,6 +168,7 @@ class _Server(uvicorn.Server):
                 log_level="warning",
                 access_log=False,
                 server_header=False,
+                proxy_headers=False,  # who asks is told by the connection, not by what it says
                 timeout_keep_alive=KEEP_ALIVE,
                 timeout_graceful_shutdown=DRAIN + 2,
                 ssl_certfile=tls.cert if tls else None,

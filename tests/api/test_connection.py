@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import socket
 import time
 from collections.abc import Iterator
@@ -17,7 +18,7 @@ from tests.api.server import serving
 HEAD = b"GET /health HTTP/1.1\r\nhost: 127.0.0.1\r\n"
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def url() -> Iterator[str]:
     with serving(ScriptedService()) as running:
         yield running
@@ -88,3 +89,38 @@ def test_half_open_connections_in_hundreds_leave_the_others_served(url: str) -> 
     finally:
         for client in held:
             client.close()
+
+
+HOST = b"host: 127.0.0.1\r\n"
+POST = b"POST /tokenize HTTP/1.1\r\n" + HOST
+AMBIGUOUS = {
+    "two lengths": POST + b"content-length: 5\r\ncontent-length: 6\r\n\r\nhello",
+    "a list of lengths": POST + b"content-length: 5, 5\r\n\r\nhello",
+    "a signed length": POST + b"content-length: +5\r\n\r\nhello",
+    "a length past all numbers": POST + b"content-length: 99999999999999999999\r\n\r\nhello",
+    "length and chunks": POST + b"content-length: 5\r\ntransfer-encoding: chunked\r\n\r\n0\r\n\r\n",
+    "an unknown coding": POST + b"transfer-encoding: xchunked\r\n\r\n0\r\n\r\n",
+    "a coding around chunks": POST + b"transfer-encoding: chunked, identity\r\n\r\n0\r\n\r\n",
+    "a space before the colon": POST + b"transfer-encoding : chunked\r\n\r\n0\r\n\r\n",
+    "a folded line": b"GET /health HTTP/1.1\r\n" + HOST + b" evil\r\n\r\n",
+    "a zero byte": b"GET /health HTTP/1.1\r\nhost: 127.0.0.1\x00evil\r\n\r\n",
+    "bare line feeds": b"GET /health HTTP/1.1\nhost: 127.0.0.1\n\n",
+    "a bare carriage return": b"GET /health HTTP/1.1\r\nhost: 127.0.0.1\rx: y\r\n\r\n",
+    "a chunk size in hex notation": POST + b"transfer-encoding: chunked\r\n\r\n0x5\r\nhello\r\n0\r\n\r\n",
+    "another protocol": b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
+    "a tunnel": b"CONNECT evil.example:443 HTTP/1.1\r\n" + HOST + b"\r\n",
+    "an unknown method": b"BREW /health HTTP/1.1\r\n" + HOST + b"\r\n",
+}
+
+
+@pytest.mark.parametrize("name", AMBIGUOUS)
+def test_request_that_two_programs_may_read_differently_is_refused_and_closed(url: str, name: str) -> None:
+    """What follows on such a connection could be anybody's request: it must not be answered."""
+    with connected(url) as client:
+        client.sendall(AMBIGUOUS[name] + b"GET /health HTTP/1.1\r\n" + HOST + b"\r\n")
+        answer = b""
+        with contextlib.suppress(ConnectionResetError):
+            while piece := client.recv(4096):
+                answer += piece
+        assert answer.startswith(b"HTTP/1.1 400 ")
+        assert answer.count(b"HTTP/1.1 ") == 1

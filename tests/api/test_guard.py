@@ -1,11 +1,12 @@
 from __future__ import annotations
 
 import pytest
+from starlette.datastructures import Headers
 
 from llmrun.access.gate import Gate
-from llmrun.api.guard import Guard
+from llmrun.api.guard import SINGLE, Guard
 from llmrun.config import Settings
-from llmrun.errors import FORBIDDEN, UNAUTHORIZED, Kind, LlmrunError
+from llmrun.errors import FORBIDDEN, INVALID_REQUEST, UNAUTHORIZED, Kind, LlmrunError
 from llmrun.hosts import Address
 
 LOCAL = Settings()
@@ -18,8 +19,10 @@ KEYED = Settings(api_key="s3cret")
 def verdict(settings: Settings, path: str = "/v1/models", **headers: str) -> Kind | None:
     """The kind of error the guard raises, None where it lets the request pass."""
     given = {"host": "127.0.0.1:11435", **{name.replace("_", "-"): text for name, text in headers.items()}}
+    guard, sent = Guard(settings, Gate(settings.api_key)), Headers(given)
     try:
-        Guard(settings, Gate(settings.api_key)).check(path, given)
+        guard.check_source(sent)
+        guard.admit(path, sent)
     except LlmrunError as error:
         return error.kind
     return None
@@ -110,3 +113,12 @@ def test_key_is_wanted_where_one_is_set(headers: dict[str, str], wanted: Kind | 
 def test_key_is_not_wanted_by_probes() -> None:
     assert verdict(KEYED, "/health") is None
     assert verdict(KEYED, "/metrics") is UNAUTHORIZED
+
+
+@pytest.mark.parametrize("name", SINGLE)
+def test_header_that_decides_and_stands_twice_is_refused(name: str) -> None:
+    """A proxy in front may have looked at the other one."""
+    raw = [(b"host", b"127.0.0.1"), (name.encode(), b"127.0.0.1"), (name.encode(), b"evil.example")]
+    with pytest.raises(LlmrunError, match=f"{name} is there more than once") as refused:
+        Guard(LOCAL, Gate(None)).check_source(Headers(raw=raw))
+    assert refused.value.kind is INVALID_REQUEST

@@ -175,3 +175,40 @@ def test_watching_what_runs_uses_up_none_of_a_keys_requests(http: TestClient, ri
     assert (
         http.get("/llmrun/ps").status_code == http.get("/llmrun/ps", headers=bearer("no")).status_code == 401
     )
+
+
+def test_preflight_of_an_allowed_page_passes_without_the_key_it_asks_to_send(
+    http: TestClient, ring: Keyring
+) -> None:
+    ring.create("guest")
+    asks = {"access-control-request-method": "POST", "access-control-request-headers": "authorization"}
+    page, foreign = {"origin": "http://localhost:3000", **asks}, {"origin": "https://evil.example", **asks}
+    reply = http.options("/v1/chat/completions", headers=page)
+    assert (reply.status_code, reply.headers["access-control-allow-headers"]) == (204, "authorization")
+    assert http.options("/v1/chat/completions", headers=foreign).status_code == 403
+    assert http.options("/v1/chat/completions", headers={"origin": page["origin"]}).status_code == 401
+
+
+@pytest.mark.parametrize(
+    ("path", "headers"),
+    [
+        ("/v1/models?api_key={}&key={}", {}),
+        ("/v1/models", {"cookie": "authorization={}"}),
+        ("/v1/models", {"authorization": "Basic {}"}),
+        ("/v1/models", {"authorization": "{}"}),
+        ("/v1/models", {"authorization": "Bearer {}x"}),
+        ("/v1/models", {"proxy-authorization": "Bearer {}"}),
+        ("/v1/models", {"x-api-key": "Bearer {}"}),
+        ("/v1/models", {"authorization": "Bearer wrong", "x-api-key": "{}"}),
+        ("/web/../v1/models", {"authorization": "wrong"}),
+        ("//health/../v1/models", {}),
+    ],
+)
+def test_key_in_an_odd_place_lets_nobody_in(
+    http: TestClient, ring: Keyring, path: str, headers: dict[str, str]
+) -> None:
+    secret = ring.create("guest")
+    sent = {name: value.format(secret) for name, value in headers.items()}
+    reply = http.get(path.format(secret, secret), headers=sent)
+    assert reply.status_code in (401, 404)
+    assert "data" not in reply.json()
