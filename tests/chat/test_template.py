@@ -1,11 +1,14 @@
 from __future__ import annotations
 
+import contextlib
 import subprocess
 import sys
 from datetime import datetime
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from llmrun.chat import sandbox
 from llmrun.chat.template import MAX_SOURCE, ChatTemplate, render
@@ -285,3 +288,60 @@ def test_import_of_template_loads_no_heavy_library() -> None:
         [sys.executable, "-c", program], capture_output=True, text=True, check=False, timeout=60
     )
     assert done.returncode == 0, done.stderr
+
+
+TAGS = ["{{ ", " }}", "{% ", " %}", "{# ", " #}", "\n"]
+STATEMENTS = [
+    "for m in messages",
+    "endfor",
+    "if ",
+    "else",
+    "endif",
+    "set x = ",
+    "macro f(a)",
+    "endmacro",
+    "generation",
+]
+WORDS = [
+    "m",
+    "messages",
+    "m.content",
+    "loop",
+    "x",
+    "f(1)",
+    "[0]",
+    "[-1:]",
+    "(",
+    ")",
+    "'a'",
+    '"',
+    "|",
+    "~",
+    "+",
+    "*",
+    "**",
+    "-",
+    ".",
+    "in",
+    "recursive",
+    "__class__",
+    "range(9)",
+]
+CALLS = [
+    "tojson",
+    "map('attr', 'x')",
+    "join",
+    "sort",
+    "not ",
+    "is defined",
+    "namespace()",
+    "raise_exception('x')",
+]
+PARTS = st.sampled_from([*TAGS, *STATEMENTS, *WORDS, *CALLS, "strftime_now('%Y')", "9" * 20])
+
+
+@settings(max_examples=300)
+@given(st.lists(st.one_of(PARTS, st.text(max_size=4)), max_size=25).map("".join))
+def test_any_template_renders_or_fails_in_words(source: str) -> None:
+    with contextlib.suppress(LlmrunError):
+        assert isinstance(render(source, HELLO), str)

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import contextlib
 from pathlib import Path
 
 import pytest
@@ -188,3 +189,56 @@ def test_format_modelfile_parses_back_to_the_same(modelfile: Modelfile) -> None:
 def test_format_modelfile_text_without_a_form_is_refused() -> None:
     with pytest.raises(LlmrunError, match="lines that end in quotes"):
         format_modelfile(Modelfile(sources=(NameRef("x"),), system='a"""\nb'))
+
+
+INSTRUCTIONS = [
+    "FROM",
+    "SOURCE",
+    "SHA256",
+    "SIZE",
+    "PARAMETER",
+    "TEMPLATE",
+    "SYSTEM",
+    "MESSAGE",
+    "ADAPTER",
+    "DRAFT",
+    "LICENSE",
+]
+VALUES = ["x", "num_ctx", "stop", "-1", "1e999", "nan", "user", "../x", "https://h/x.gguf"]
+MARKS = [
+    " ",
+    "\n",
+    "\r",
+    "\t",
+    '"""',
+    '"',
+    "'",
+    "#",
+    "\\",
+    "\x00",
+    "\u2028",
+    "{{ .Prompt }}",
+    "{{ range .Messages }}",
+]
+WORDS = st.sampled_from([*INSTRUCTIONS, *VALUES, *MARKS, "{{ end }}", "0" * 64])
+
+
+@given(st.lists(st.one_of(WORDS, st.text(max_size=6)), max_size=30).map("".join))
+def test_parse_modelfile_any_text_is_understood_or_refused_in_words(text: str) -> None:
+    with contextlib.suppress(LlmrunError):
+        parse_modelfile(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        'FROM x\nTEMPLATE """' + "{{ if .A }}" * 20_000,
+        "FROM x\nTEMPLATE {{ .Prompt " + "(" * 20_000,
+        '"' * 100_000,
+        "\n" * 300_000,
+    ],
+    ids=["blocks", "parentheses", "quotes", "lines"],
+)
+def test_parse_modelfile_of_bottomless_or_endless_text_is_refused(text: str) -> None:
+    with pytest.raises(LlmrunError):
+        parse_modelfile(text)

@@ -1,13 +1,17 @@
 from __future__ import annotations
 
+import os
 import re
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from llmrun.errors import LlmrunError
+from llmrun.store.manifest import Manifests
 from llmrun.store.naming import short_name
-from llmrun.store.reference import NameRef, parse_reference
+from llmrun.store.reference import NameRef, parse_name, parse_reference
 
 
 @pytest.mark.parametrize(
@@ -34,3 +38,16 @@ def test_short_name_is_always_one_the_grammar_takes(model: str, vendor: str) -> 
         assert isinstance(parse_reference(name), NameRef) or re.search(r"\.gguf", name)
         taken.append(name)
     assert len(set(taken)) == 3
+
+
+@given(st.text(max_size=60), st.sampled_from(["", "../", "a/../", "a/", "con:", "a:"]))
+def test_any_name_that_is_taken_stays_in_its_folder(text: str, start: str) -> None:
+    try:
+        name = str(parse_name(start + text))
+    except LlmrunError:
+        return
+    folder = Path("/models")
+    path = Manifests(folder).path(name)
+    assert path.parent == folder / "manifests"
+    assert Path(os.path.normpath(path)) == path
+    assert len(path.name.encode()) <= 255
