@@ -8,6 +8,7 @@ from llmrun.engine.constraint import Constraint, GrammarRefused, Grammars
 from llmrun.engine.embedder import Embedder
 from llmrun.engine.engine import Engine
 from llmrun.engine.guide import Guide
+from llmrun.engine.prefill_cost import PrefillCost
 from llmrun.engine.request import EngineRequest
 from llmrun.engine.saved_prefixes import SavedPrefixes
 from llmrun.engine.steering import CallPart, ReasoningPart, Steering, Tokens
@@ -23,6 +24,7 @@ __all__ = [
     "GrammarRefused",
     "Grammars",
     "Guide",
+    "PrefillCost",
     "ReasoningPart",
     "SavedPrefixes",
     "Steering",

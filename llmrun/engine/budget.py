@@ -1,41 +1,62 @@
-"""How many tokens one step may compute, so that a long prompt does not stall running answers."""
+"""How many prompt tokens one step may compute beside running answers.
+
+A long prompt wants large steps, for part of each step's time is spent whatever its tokens are; the answers
+want short ones, for each gets one token a step. Both are bounds, and the first is the stronger one:
+
+- The prompt is computed at `LEAST_SPEED` or more of the speed that a step of the whole batch has, answers
+  included. So its time to first token is at most a quarter longer than it has to be.
+- As long as that leaves a choice, a step takes `BUSY_STEP_S`: the inter-token latency of the answers while a
+  prompt arrives.
+
+What is fixed and what a token costs is followed by `PrefillCost`. Steps of one size would not tell the two
+apart, so each fourth is half as large.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-# A step beside running answers may take this long, or twice what the answers alone take, where that is
-# longer: their inter-token latency while a prompt arrives.
+from llmrun.engine.prefill_cost import PrefillCost
+
 BUSY_STEP_S = 0.1
-# A step without them bounds how long a new or cancelled request waits for its turn.
+# A step without answers bounds how long a new or cancelled request waits for its turn.
 IDLE_STEP_S = 1.0
-LEAST = 16
+LEAST_SPEED = 0.85
+# Tokens of the first step beside answers, while nothing is known.
+FIRST = 64
+_PROBE = 4  # each so many steps one is half as large
+_TOGETHER = 8  # tokens that kernels compute at once: some of them take as long
 
 
 class PrefillBudget:
-    """Learns the cost of a prompt token from the steps it is shown. `most` is the batch's capacity."""
+    """The prompt tokens of the next step, at most `most`, by what `cost` has learnt."""
 
-    def __init__(self, most: int) -> None:
+    def __init__(self, most: int, cost: PrefillCost | None = None) -> None:
         self._most = most
-        self._seconds_per_token = 0.0
+        self.cost = cost or PrefillCost()
+        self._steps = 0
 
-    def observe(self, tokens: int, seconds: float, answers: float = 0.0) -> None:
-        """A step of `tokens` rows took so long, of which the answers in it, alone, would take `answers`.
-        Small steps say little about prefill and are ignored."""
-        if tokens < LEAST:
-            return
-        cost = max(seconds - answers, 0.1 * seconds) / tokens
-        old = self._seconds_per_token
-        self._seconds_per_token = cost if not old else 0.7 * old + 0.3 * cost
+    def observe(self, tokens: int, seconds: float, alone: float) -> None:
+        """A step with so many prompt tokens took so long, in which its answers `alone` would take that."""
+        self.cost.observe(tokens, seconds, alone)
 
-    def tokens(self, busy: bool, answers: float = 0.0) -> int:
-        """The budget of the next step; `busy`: answers are being decoded in it, which alone takes `answers`
-        seconds."""
-        if not self._seconds_per_token:
-            return self._most
-        seconds = max(BUSY_STEP_S - answers, answers) if busy else IDLE_STEP_S
-        affordable = int(seconds / self._seconds_per_token)
-        return max(LEAST, min(self._most, affordable))
+    def tokens(self, busy: bool, alone: float) -> int:
+        """Of the next step. `busy`: answers are decoded in it, which would take `alone` seconds."""
+        per_token = self.cost.per_token
+        if not per_token:
+            return min(FIRST, self._most) if busy else self._most
+        fixed = max(alone + self.cost.fixed, 0.0)
+        quick = ((BUSY_STEP_S if busy else IDLE_STEP_S) - fixed) / per_token
+        tokens = max(quick, self._efficient(fixed, per_token))
+        if busy:
+            self._steps += 1
+            tokens = tokens if self._steps % _PROBE else tokens / 2
+        return min(self._most, max(1, round(tokens / _TOGETHER)) * _TOGETHER)
+
+    def _efficient(self, fixed: float, per_token: float) -> float:
+        """The fewest tokens that are computed at `LEAST_SPEED` of the whole batch's speed."""
+        wanted = LEAST_SPEED * self._most / (fixed + self._most * per_token)  # tokens a second
+        return wanted * fixed / (1 - wanted * per_token)
 
 
 def shares(pending: Sequence[int], tokens: int) -> list[int]:

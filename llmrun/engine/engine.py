@@ -17,6 +17,7 @@ from llmrun.engine.counters import Counters
 from llmrun.engine.drafting import Drafter, Drafting
 from llmrun.engine.filling import fill
 from llmrun.engine.job import Job
+from llmrun.engine.prefill_cost import PrefillCost
 from llmrun.engine.request import EngineRequest
 from llmrun.engine.rows import Row
 from llmrun.engine.saved_prefixes import SavedPrefixes
@@ -44,6 +45,7 @@ class Engine:
     drafters  who guesses ahead, the cheapest first
     threads   how many compute decoding steps; None: as the context's settings say
     known     seconds of steps by rows, measured before
+    prefill   what prompt tokens cost, as far as it was measured before
     """
 
     def __init__(
@@ -58,10 +60,11 @@ class Engine:
         drafters: tuple[Drafter, ...] = (),
         threads: ThreadChoice | None = None,
         known: Mapping[int, float] | None = None,
+        prefill: PrefillCost | None = None,
     ) -> None:
         self._context = context
         self._batch = Batch(max(batch, parallel))
-        self._budget = PrefillBudget(batch)
+        self.budget = PrefillBudget(batch, prefill)
         self.threads = threads
         self.cost = StepCost(max(_MOST_DRAFTED, parallel), known)
         # Rejected guesses are cut away again: a memory that cannot be cut cannot have any.
@@ -164,8 +167,8 @@ class Engine:
 
     def _step(self) -> None:
         answering = sum(s.decoding for s in self.scheduler.running)
-        alone = self.cost.seconds(answering) if answering else 0.0
-        rows = self.scheduler.plan(self._budget.tokens(answering > 0, alone))
+        prompts = self.budget.tokens(answering > 0, self._alone(answering))
+        rows = self.scheduler.plan(min(answering + prompts, self._batch.capacity))
         if not rows or self._stopping:
             return
         self._drafting.add(rows, self._room_for)
@@ -190,7 +193,7 @@ class Engine:
         if status is DecodeStatus.OK:
             self.scheduler.computed(rows)
             self.counters.stepped(prefilled, sum(row.output for row in rows), now - began)
-            self._learn(decoding, now - began, now, alone)
+            self._learn(rows, prefilled, now - began, now)
             self._sample(rows, outputs)
         else:
             self._undo(rows, status)
@@ -199,10 +202,13 @@ class Engine:
         """How many of so many rows the next step can have."""
         return self.scheduler.spare(min(rows, self._batch.capacity))
 
-    def _learn(self, decoding: bool, seconds: float, now: float, alone: float) -> None:
+    def _learn(self, planned: list[Row], prefilled: int, seconds: float, now: float) -> None:
         rows = self._batch.rows
-        if not decoding:
-            self._budget.observe(rows, seconds, alone)
+        if prefilled:
+            if not any(row.sequence.scoring for row in planned):  # rows of logits are most of their cost
+                self.budget.observe(prefilled, seconds, self._alone(rows - prefilled))
+            return
+        if not all(row.output and row.length == 1 for row in planned):
             return
         if self.threads is None or not self.threads.trying:
             self.cost.observe(rows, seconds)
@@ -210,6 +216,11 @@ class Engine:
             share = self.threads.observe(rows, seconds, now)
             if share != 1.0:
                 self.cost.scale(share)
+
+    def _alone(self, rows: int) -> float:
+        """What a step of so many rows takes beside its prompt tokens; of none what one row does, for the
+        weights are read all the same."""
+        return self.cost.seconds(max(1, rows))
 
     def _begin(self, rows: list[Row]) -> None:
         """Note of requests that have not been computed of before that they are now."""

@@ -13,7 +13,7 @@ import psutil
 
 from llmrun.chat.pair import PairEncoder
 from llmrun.chat.prompt import Prompter
-from llmrun.engine import Embedder, Engine, Grammars, ThreadChoice
+from llmrun.engine import Embedder, Engine, Grammars, PrefillCost, ThreadChoice
 from llmrun.engine.engine import Emit
 from llmrun.errors import MODEL_LOAD, LlmrunError
 from llmrun.llama import (
@@ -70,7 +70,9 @@ class Loaded:
         if self.engine is not None and self.times is not None and (seconds := self.engine.cost.known):
             choice = self.engine.threads
             threads = choice.threads if choice is not None and choice.explored else None
-            step_times.write(self.times, step_times.StepTimes(threads, seconds))
+            step_times.write(
+                self.times, step_times.StepTimes(threads, seconds, self.engine.budget.cost.known)
+            )
         self.model.close()
 
 
@@ -187,6 +189,7 @@ def _engine(spec: Load, model: Model, shape: Anatomy, adapters: list[Adapter], e
         drafters=drafters(spec, context, small, chosen),
         threads=ThreadChoice(chosen.threads, known.threads) if spec.threads is None else None,
         known=known.seconds,
+        prefill=PrefillCost(*known.prefill) if known.prefill else None,
     )
 
 

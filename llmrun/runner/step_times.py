@@ -1,7 +1,8 @@
 """What was learnt of the times of a model's steps on this machine, kept in a file for its next start.
 
-The file is JSON: `threads` that decoding steps are best computed with, and `seconds` of a step by its rows.
-It is written beside its place and renamed; one that is damaged is as good as none.
+The file is JSON: `threads` that decoding steps are best computed with, `seconds` of a step by its rows, and
+`prefill`, what prompt tokens cost a step: seconds whatever their number, and seconds for each. It is written
+beside its place and renamed; one that is damaged is as good as none.
 """
 
 from __future__ import annotations
@@ -19,12 +20,15 @@ from llmrun.runner.frames import Load
 from llmrun.runner.machine import cores
 from llmrun.store.disk import write_atomic
 
+Positive = Annotated[float, msgspec.Meta(gt=0)]
+
 
 class StepTimes(msgspec.Struct, frozen=True):
-    """`threads` is None where fewer were never tried."""
+    """`threads` is None where fewer were never tried, `prefill` where no prompt was computed."""
 
     threads: Annotated[int, msgspec.Meta(ge=1)] | None = None
-    seconds: dict[int, Annotated[float, msgspec.Meta(gt=0)]] = {}
+    seconds: dict[int, Positive] = {}
+    prefill: tuple[float, Positive] | None = None
 
 
 NOTHING = StepTimes()

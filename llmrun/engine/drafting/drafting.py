@@ -27,7 +27,13 @@ class Drafting:
 
     def add(self, rows: Many[Row], room: Callable[[int], int]) -> None:
         """Give drafts to the answers in `rows` that are sampled from. `room`: of so many rows, guesses
-        included, how many the step can have."""
+        included, how many the step can have.
+
+        Beside a prompt there are none: guesses are nearly free where a step has few rows, and there each
+        takes as long as a token of the prompt, which waits, as do all the answers.
+        """
+        if any(not row.sequence.decoding for row in rows):
+            return
         answering = [
             row.sequence
             for row in rows

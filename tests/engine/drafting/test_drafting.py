@@ -188,6 +188,26 @@ def test_guesses_that_are_wrong_are_counted_and_none_accepted(model: Model) -> N
         assert work.engine.counters.steps == 60 - usage.accepted
 
 
+def test_guesses_are_not_made_beside_a_prompt(model: Model) -> None:
+    """There each would cost as much as a token of the prompt, and make it and all answers wait."""
+
+    class Asked(Oracle):
+        decoding: bool = True
+
+        def guesses(self, sequences: Many[Sequence], most: int, seconds: float) -> list[Guess]:
+            self.decoding &= all(s.decoding for s in work.engine.scheduler.running)
+            return super().guesses(sequences, most, seconds)
+
+    asked = Asked(0.0)
+    with running(model, drafters=(asked,), clock=ticks(), batch=16) as work:
+        first = work.submit(list(range(30, 50)), max_tokens=200)
+        work.wait_for_text(first)
+        work.submit(list(range(20, 250)), max_tokens=4)
+        work.wait(2)
+        assert work.engine.counters.drafted > 0
+    assert asked.decoding
+
+
 def test_guesses_of_a_cancelled_request_leave_nothing_behind(model: Model) -> None:
     with running(model, drafters=(Oracle(0.0),), clock=ticks()) as work:
         for _ in range(20):
