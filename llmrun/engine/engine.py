@@ -132,12 +132,12 @@ class Engine:
                 self._fail(job, failure)
             self._send()
             self._context.abort.clear()
-        self.scheduler.close()
+        self.scheduler.prefixes.close()
 
     def _take_in(self) -> None:
         """Read the inbox; with nothing to do, wait for it, and meanwhile put on disk what only memory has."""
         try:
-            while self.scheduler.idle and self._inbox.empty() and self.scheduler.persist_one():
+            while self.scheduler.idle and self._inbox.empty() and self.scheduler.prefixes.persist_one():
                 pass
             note = self._inbox.get(block=self.scheduler.idle)
             while True:
@@ -200,7 +200,7 @@ class Engine:
 
     def _room_for(self, rows: int) -> int:
         """How many of so many rows the next step can have."""
-        return self.scheduler.spare(min(rows, self._batch.capacity))
+        return self.scheduler.prefixes.spare(min(rows, self._batch.capacity))
 
     def _learn(self, planned: list[Row], prefilled: int, seconds: float, now: float) -> None:
         rows = self._batch.rows

@@ -13,25 +13,24 @@ The rules
 - Who begins next is decided by `fair_queue`: by priority, then clients take turns.
 - A prompt whose own log probabilities are wanted is computed from its start, `scored_rows` of these a step.
 - A prompt is admitted when all admitted prompts fit into the cells that are free or retained.
-- Answers grow. When cells run out, retained prefixes are saved first, least recently used; then the
-  youngest running sequence is swapped out to host memory. It comes back before anything new begins.
+- Answers grow. When cells run out, retained prefixes go first (see `prefix_cache`); then the youngest
+  running sequence is swapped out to host memory. It comes back before anything new begins.
   The oldest sequence is never swapped out, so it ends, and then the next is the oldest.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from heapq import heappop, heappush
 from itertools import islice
 
 from llmrun.engine.cells import Cells
 from llmrun.engine.fair_queue import FairQueue
 from llmrun.engine.kv_memory import KVMemory
-from llmrun.engine.matching import NO_MATCH, Match, among_running, among_saved
+from llmrun.engine.matching import Match, among_running, among_saved
+from llmrun.engine.prefix_cache import PrefixCache
 from llmrun.engine.resident import Resident
-from llmrun.engine.retained import RetainedPrefixes
 from llmrun.engine.rows import Row, rows_of
-from llmrun.engine.saved_prefixes import Saved, SavedPrefixes
+from llmrun.engine.saved_prefixes import SavedPrefixes
 from llmrun.engine.sequence import Sequence, State
 from llmrun.engine.turns import Turns
 
@@ -43,6 +42,7 @@ class Scheduler:
     parallel   sequences that may run together          slots  parallel + prefixes that may be retained
     trimmable  whether a prefix of a resident sequence can be shared; else only the whole of it is taken
     saved      where prefixes go that leave the KV cache      scored_rows  scored prompt tokens in a step
+    `prefixes` has the cells and slots, and what sequences that ended left in them.
     """
 
     def __init__(
@@ -58,16 +58,16 @@ class Scheduler:
         saved: SavedPrefixes | None = None,
     ) -> None:
         self._memory = memory
-        self.saved = saved or SavedPrefixes()
-        self.cells = Cells(cells, 1 if unified else slots)
+        self.prefixes = PrefixCache(
+            memory, Cells(cells, 1 if unified else slots), slots=slots, saved=saved or SavedPrefixes()
+        )
+        self.cells = self.prefixes.cells
         self.parallel = parallel
         self._trimmable = trimmable
         self._scored_rows = scored_rows
-        self._free_slots = list(range(slots))
         self.waiting = FairQueue()
         self.swapped: deque[Sequence] = deque()
         self.running: list[Sequence] = []
-        self.retained = RetainedPrefixes()
         self.preemptions = 0
         self.shared = 0  # sequences that began with cells of another
         self._turns = Turns()
@@ -109,12 +109,6 @@ class Scheduler:
         if accepted < drafted:
             self._memory.trim(kv.slot, kv.length)
 
-    def spare(self, wanted: int) -> int:
-        """As many of the wanted cells as are free, or can be by giving up retained prefixes."""
-        while self.cells.free < wanted and self._evict():
-            pass
-        return min(self.cells.free, wanted)
-
     def shift(self, sequence: Sequence) -> None:
         """Leave out the oldest part of a full answer; what is behind it is computed anew."""
         kv = sequence.kv
@@ -132,8 +126,8 @@ class Scheduler:
 
     def refused(self) -> bool:
         """llama.cpp found no place for the rows: free some. False when there is nothing to free."""
-        if self.retained:
-            while self._evict():
+        if self.prefixes.evict():
+            while self.prefixes.evict():
                 pass
             return True
         if len(self.running) > 1:
@@ -152,7 +146,7 @@ class Scheduler:
             self.running.remove(sequence)
             self.keep(sequence, 0)
             assert sequence.kv is not None
-            self._retain(sequence.kv)
+            self.prefixes.retain(sequence.kv)
             sequence.kv = None
         sequence.state = State.ENDED
 
@@ -170,7 +164,7 @@ class Scheduler:
     def _resume(self) -> None:
         while self.swapped and len(self.running) < self.parallel:
             # One more cell for each running sequence: what comes back should not leave at once.
-            if not self._fits(self.swapped[0].length + len(self.running)):
+            if not self.prefixes.fits(self.swapped[0].length + len(self.running)):
                 return
             self._swap_in(self.swapped.popleft())
 
@@ -186,7 +180,7 @@ class Scheduler:
                 continue
             promised = sum(s.pending for s in self.running)
             new = max(sequence.length, match.cells) - (match.length if match.source else 0)
-            if not self._fits(new + promised + 1, match):
+            if not self.prefixes.fits(new + promised + 1, match):
                 return
             self.waiting.remove(sequence)
             self._begin(sequence, match)
@@ -195,46 +189,27 @@ class Scheduler:
         source = match.source
         sequence.cached = match.length
         self.shared += source is not None and match.length > 0
-        if source is not None and source in self.retained and self._may_take_over(source, match.length):
-            kv = self._cut(source, match.length)
-            self.retained.remove(kv)
-            self.cells.pin(kv.cells)
+        prefixes = self.prefixes
+        if source is not None and source in prefixes.retained and prefixes.may_give(source, match.length):
+            kv = prefixes.give(source, match.length)
         else:
-            kv = Resident(self._take_slot(keep=source), sequence.tokens, sequence.request.adapters)
+            kv = Resident(prefixes.take_slot(keep=source), sequence.tokens, sequence.request.adapters)
             if source is not None and match.length:
-                self._memory.share(source.slot, kv.slot, match.length)
-                kv.extend(self.cells.share(source.cells[: match.length].copy()))
-                self.retained.touch(source)
+                prefixes.share(source, kv, match.length)
             elif match.saved.shared:
-                sequence.cached = self._bring_back(kv, match.saved)
+                sequence.cached = prefixes.bring_back(kv, match.saved)
         sequence.settle(kv)
         self._insert(sequence)
-
-    def _bring_back(self, kv: Resident, saved: Saved) -> int:
-        """Restore what a prompt shares with a saved prefix; how many tokens: 0 where it cannot be had."""
-        state = self.saved.take(saved)
-        if state is None or not self._memory.restore(kv.slot, state):
-            self._memory.drop(kv.slot)
-            return 0
-        if saved.shared < saved.total:
-            self._memory.trim(kv.slot, saved.shared)
-        kv.extend(self.cells.allocate(saved.shared))
-        return saved.shared
-
-    def _may_take_over(self, kv: Resident, length: int) -> bool:
-        """Whether a new sequence moves into a retained prefix itself: all of it is wanted, or its
-        slot is the last to be had."""
-        return length == kv.length or not (self._free_slots or len(self.retained) > 1)
 
     def _match(self, sequence: Sequence) -> Match:
         # The last prompt token is always computed, or all of them: their logits are wanted.
         prompt = sequence.tokens[: 0 if sequence.scoring else sequence.prompt_length - 1]
         adapters = sequence.request.adapters
-        length, kv = self.retained.longest(prompt, adapters, whole=not self._trimmable)
+        length, kv = self.prefixes.retained.longest(prompt, adapters, whole=not self._trimmable)
         best = Match(kv, length, False)
         if self._trimmable:
             best = among_running(best, prompt, adapters, self.running)
-        return among_saved(best, prompt, adapters, self.saved, most=self.cells.longest - 1)
+        return among_saved(best, prompt, adapters, self.prefixes.saved, most=self.cells.longest - 1)
 
     def _insert(self, sequence: Sequence) -> None:
         """Keep `running` in the order of arrival, so that its last is the youngest."""
@@ -245,86 +220,13 @@ class Scheduler:
 
     # --- memory
 
-    def _fits(self, count: int, match: Match = NO_MATCH) -> bool:
-        """Make `count` cells free by evicting retained prefixes, if that is enough; the matched part
-        of one stays."""
-        source = match.source if match.source in self.retained else None
-        if count > self.cells.free + self.cells.retained - (match.length if source else 0):
-            return False
-        while self.cells.free < count and self._evict(keep=source):
-            pass
-        if self.cells.free < count and source is not None:
-            self._cut(source, match.length)
-        return self.cells.free >= count
-
     def _free_some(self) -> None:
         """Evict a retained prefix; without one, swap the youngest running sequence out."""
-        if self._evict():
+        if self.prefixes.evict():
             return
         if len(self.running) < 2:
             raise AssertionError("one sequence alone must fit into the context")
         self._swap_out(self.running[-1])
-
-    def _take_slot(self, keep: Resident | None) -> int:
-        if not self._free_slots:
-            self._evict(keep)
-        return heappop(self._free_slots)  # the lowest: neighbours compute together in any layout
-
-    def _retain(self, kv: Resident) -> None:
-        self.cells.unpin(kv.cells)
-        if not kv.length:
-            self._drop(kv)
-            return
-        for other in self.retained.beginnings(kv):
-            self.retained.remove(other)  # a prefix of the new one serves nobody
-            self._drop(other)
-        self.retained.add(kv)
-
-    def _evict(self, keep: Resident | None = None) -> bool:
-        """Save and drop the least recently used retained prefix other than `keep`, if there is one."""
-        victim = self.retained.oldest(keep)
-        if victim is None:
-            return False
-        self.retained.remove(victim)
-        if victim.length >= self.saved.least:
-            self._save(victim)
-        self._drop(victim)
-        return True
-
-    def _save(self, kv: Resident) -> None:
-        if self.saved.on:
-            self.saved.put(kv.tokens, self._memory.save(kv.slot), kv.adapters)
-
-    def close(self) -> None:
-        """Save everything that is retained; returns when it is where it goes."""
-        while self._evict():
-            pass
-        self.saved.close()
-
-    def persist_one(self) -> bool:
-        """Put the next retained prefix that only the KV cache has on the disk too; False: there is none."""
-        for kv in self.retained:
-            if kv.length >= self.saved.least and not self.saved.holds_on_disk(kv.tokens, kv.adapters):
-                self.saved.persist(kv.tokens, self._memory.save(kv.slot), kv.adapters)
-                return True
-        return False
-
-    def _cut(self, kv: Resident, length: int) -> Resident:
-        """Keep only the first `length` tokens of a retained prefix, the rest where it can be saved."""
-        if length < kv.length:
-            self.retained.remove(kv)
-            if kv.length >= length + self.saved.least:
-                self._save(kv)
-            self._memory.trim(kv.slot, length)
-            self.cells.release(kv.cells[length:].copy())
-            kv.length = length
-            self.retained.add(kv)
-        return kv
-
-    def _drop(self, kv: Resident) -> None:
-        self._memory.drop(kv.slot)
-        self.cells.release(kv.cells)
-        heappush(self._free_slots, kv.slot)
 
     def _swap_out(self, sequence: Sequence) -> None:
         kv = sequence.kv
@@ -336,11 +238,11 @@ class Scheduler:
         self.running.remove(sequence)
         self.swapped.appendleft(sequence)  # victims are ever older: the oldest comes back first
         self.cells.unpin(kv.cells)
-        self._drop(kv)
+        self.prefixes.drop(kv)
         self.preemptions += 1
 
     def _swap_in(self, sequence: Sequence) -> None:
-        kv = Resident(self._take_slot(keep=None), sequence.tokens, sequence.request.adapters)
+        kv = Resident(self.prefixes.take_slot(), sequence.tokens, sequence.request.adapters)
         if sequence.saved is not None and self._memory.restore(kv.slot, sequence.saved):
             kv.extend(self.cells.allocate(sequence.saved_length))
         else:  # nothing was saved, or llama.cpp could not place it: compute it again

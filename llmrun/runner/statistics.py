@@ -21,7 +21,7 @@ class Statistics:
         if self._engine is None:
             return Stats(running=self._embedder.running, prompt_tokens=made.prompt_tokens, steps=made.steps)
         scheduler, counters = self._engine.scheduler, self._engine.counters
-        cells, saved = scheduler.cells, scheduler.saved
+        cells, saved = scheduler.cells, scheduler.prefixes.saved
         last, completion, prefilled = self._last, counters.completion_tokens, counters.prefilled
         decode_tps, prefill_tps, occupancy = last.decode_tps, last.prefill_tps, last.occupancy
         if (seconds := counters.busy_seconds - last.busy_seconds) > 0:

@@ -142,7 +142,7 @@ def test_random_requests_leave_nothing_behind(model: Model, grammars: Grammars, 
     assert (scheduler.running, list(scheduler.swapped), len(scheduler.waiting)) == ([], [], 0)
     assert (len(engine._jobs), len(engine._choosers)) == (0, 0)
     assert scheduler.cells.free == scheduler.cells.total
-    assert sorted(scheduler._free_slots) == list(range(SLOTS))
+    assert sorted(scheduler.prefixes.free_slots) == list(range(SLOTS))
     assert load.saved.ram_bytes <= RAM
     # That all of it happened, or the above says little.
     assert min(scheduler.preemptions, scheduler.shared, load.saved.ram_hits, load.codes["cancelled"]) > 50

@@ -143,7 +143,7 @@ class World:
     def draft(self, rows: list[Row]) -> None:
         """Guesses behind the rows that are sampled from, as many as there is room for."""
         wanted = {row.sequence: self.drafted() for row in rows if row.output and row.sequence.decoding}
-        room = self.scheduler.spare(sum(row.length for row in rows) + sum(wanted.values()))
+        room = self.scheduler.prefixes.spare(sum(row.length for row in rows) + sum(wanted.values()))
         room -= sum(row.length for row in rows)
         for sequence, count in wanted.items():
             left = self.scheduler.cells.longest - sequence.length
@@ -176,7 +176,7 @@ class World:
         cells = self.scheduler.cells
         assert cells.free + cells.retained + cells.running == cells.total
         assert self.memory.cells() == cells.total - cells.free
-        residents = [*self.scheduler.retained, *(s.kv for s in self.scheduler.running)]
+        residents = [*self.scheduler.prefixes.retained, *(s.kv for s in self.scheduler.running)]
         assert len({kv.slot for kv in residents if kv}) == len(residents)
         for kv in residents:
             assert kv
@@ -226,9 +226,9 @@ def test_spare_gives_up_retained_prefixes_and_no_running_sequence() -> None:
     world.add([50, 51], max_tokens=9)
     world.step()
     assert world.scheduler.cells.retained == 20
-    assert world.scheduler.spare(10) == 10
+    assert world.scheduler.prefixes.spare(10) == 10
     assert world.scheduler.cells.retained == 20
-    assert world.scheduler.spare(99) == 30
+    assert world.scheduler.prefixes.spare(99) == 30
     assert (world.scheduler.cells.retained, world.scheduler.cells.running) == (0, 2)
 
 
@@ -320,10 +320,10 @@ def test_plan_full_cache_evicts_the_least_recently_used_prefix_first() -> None:
     for start in (0, 100, 200):
         world.add(list(range(start, start + 14)), max_tokens=2)
         world.run()
-    assert len(world.scheduler.retained) == 3
+    assert len(world.scheduler.prefixes.retained) == 3
     world.add(list(range(300, 330)), max_tokens=2)
     world.run()
-    assert [kv.tokens[0] for kv in world.scheduler.retained] == [100, 200, 300]
+    assert [kv.tokens[0] for kv in world.scheduler.prefixes.retained] == [100, 200, 300]
 
 
 def test_plan_running_answers_outgrow_the_cells_swaps_the_youngest_and_all_finish() -> None:
@@ -465,7 +465,7 @@ def test_refused_with_prefixes_retained_gives_them_up_then_swaps_then_says_no() 
     world.add(list(range(200, 210)), max_tokens=9)
     world.step(budget=64)
     assert world.scheduler.refused()
-    assert not world.scheduler.retained
+    assert not world.scheduler.prefixes.retained
     assert world.scheduler.refused()
     assert len(world.scheduler.swapped) == 1
     assert not world.scheduler.refused()

@@ -1,0 +1,146 @@
+"""The cells and slots of the KV cache, and the prefixes that stay in it without a sequence that runs.
+
+A sequence that ends leaves what it computed behind. It stays until its cells or its slot are needed; then the
+least recently used goes first, and is saved (in host memory, on disk) where it is long enough. Pure: effects
+leave through `KVMemory`. Knows no requests and no order in which they run.
+"""
+
+from __future__ import annotations
+
+from heapq import heappop, heappush
+
+from llmrun.engine.cells import Cells
+from llmrun.engine.kv_memory import KVMemory
+from llmrun.engine.matching import NO_MATCH, Match
+from llmrun.engine.resident import Resident
+from llmrun.engine.retained import RetainedPrefixes
+from llmrun.engine.saved_prefixes import Saved, SavedPrefixes
+
+
+class PrefixCache:
+    """`free + retained + running = total` of its cells holds after every call."""
+
+    def __init__(self, memory: KVMemory, cells: Cells, *, slots: int, saved: SavedPrefixes) -> None:
+        self._memory = memory
+        self.cells = cells
+        self.free_slots = list(range(slots))
+        self.retained = RetainedPrefixes()
+        self.saved = saved
+
+    # --- room
+
+    def take_slot(self, keep: Resident | None = None) -> int:
+        """A slot for a new sequence; without a free one a prefix other than `keep` goes."""
+        if not self.free_slots:
+            self.evict(keep)
+        return heappop(self.free_slots)  # the lowest: neighbours compute together in any layout
+
+    def spare(self, wanted: int) -> int:
+        """As many of the wanted cells as are free, or can be by giving up retained prefixes."""
+        while self.cells.free < wanted and self.evict():
+            pass
+        return min(self.cells.free, wanted)
+
+    def fits(self, count: int, match: Match = NO_MATCH) -> bool:
+        """Make `count` cells free by evicting retained prefixes, if that is enough; the matched part
+        of one stays."""
+        source = match.source if match.source in self.retained else None
+        if count > self.cells.free + self.cells.retained - (match.length if source else 0):
+            return False
+        while self.cells.free < count and self.evict(keep=source):
+            pass
+        if self.cells.free < count and source is not None:
+            self._cut(source, match.length)
+        return self.cells.free >= count
+
+    def evict(self, keep: Resident | None = None) -> bool:
+        """Save and drop the least recently used prefix other than `keep`, if there is one."""
+        victim = self.retained.oldest(keep)
+        if victim is None:
+            return False
+        self.retained.remove(victim)
+        if victim.length >= self.saved.least:
+            self._save(victim)
+        self.drop(victim)
+        return True
+
+    def drop(self, kv: Resident) -> None:
+        """Give up the cells and the slot of what nothing runs in."""
+        self._memory.drop(kv.slot)
+        self.cells.release(kv.cells)
+        heappush(self.free_slots, kv.slot)
+
+    # --- prefixes come and go
+
+    def retain(self, kv: Resident) -> None:
+        """Keep what a sequence that has ended computed."""
+        self.cells.unpin(kv.cells)
+        if not kv.length:
+            self.drop(kv)
+            return
+        for other in self.retained.beginnings(kv):
+            self.retained.remove(other)  # a prefix of the new one serves nobody
+            self.drop(other)
+        self.retained.add(kv)
+
+    def may_give(self, kv: Resident, length: int) -> bool:
+        """Whether a new sequence moves into a retained prefix itself: all of it is wanted, or its
+        slot is the last to be had."""
+        return length == kv.length or not (self.free_slots or len(self.retained) > 1)
+
+    def give(self, kv: Resident, length: int) -> Resident:
+        """Hand the first `length` tokens of a retained prefix over to a sequence that runs in its slot."""
+        kv = self._cut(kv, length)
+        self.retained.remove(kv)
+        self.cells.pin(kv.cells)
+        return kv
+
+    def share(self, source: Resident, kv: Resident, length: int) -> None:
+        """Let an empty `kv` begin with the cells of another, which may run or be retained."""
+        self._memory.share(source.slot, kv.slot, length)
+        kv.extend(self.cells.share(source.cells[:length].copy()))
+        self.retained.touch(source)
+
+    def bring_back(self, kv: Resident, saved: Saved) -> int:
+        """Restore into an empty `kv` what a prompt shares with a saved prefix; how many tokens: 0 where it
+        cannot be had."""
+        state = self.saved.take(saved)
+        if state is None or not self._memory.restore(kv.slot, state):
+            self._memory.drop(kv.slot)
+            return 0
+        if saved.shared < saved.total:
+            self._memory.trim(kv.slot, saved.shared)
+        kv.extend(self.cells.allocate(saved.shared))
+        return saved.shared
+
+    def _cut(self, kv: Resident, length: int) -> Resident:
+        """Keep only the first `length` tokens of a retained prefix, the rest where it can be saved."""
+        if length < kv.length:
+            self.retained.remove(kv)
+            if kv.length >= length + self.saved.least:
+                self._save(kv)
+            self._memory.trim(kv.slot, length)
+            self.cells.release(kv.cells[length:].copy())
+            kv.length = length
+            self.retained.add(kv)
+        return kv
+
+    # --- what outlives the KV cache
+
+    def _save(self, kv: Resident) -> None:
+        if self.saved.on:
+            self.saved.put(kv.tokens, self._memory.save(kv.slot), kv.adapters)
+
+    def persist_one(self) -> bool:
+        """Put the next retained prefix that only the KV cache has on the disk too; False: there is none."""
+        for kv in self.retained:
+            if kv.length >= self.saved.least and not self.saved.holds_on_disk(kv.tokens, kv.adapters):
+                self.saved.persist(kv.tokens, self._memory.save(kv.slot), kv.adapters)
+                return True
+        return False
+
+    def close(self) -> None:
+        """Save everything that is retained; returns when it is where it goes."""
+        while self.evict():
+            pass
+        self.saved.close()
