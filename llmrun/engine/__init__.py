@@ -8,7 +8,7 @@ from llmrun.engine.constraint import Constraint, GrammarRefused, Grammars
 from llmrun.engine.embedder import Embedder
 from llmrun.engine.engine import Engine
 from llmrun.engine.guide import Guide
-from llmrun.engine.prefill_cost import PrefillCost
+from llmrun.engine.prefill_cost import Cost, PrefillCost
 from llmrun.engine.request import EngineRequest
 from llmrun.engine.saved_prefixes import SavedPrefixes
 from llmrun.engine.steering import CallPart, ReasoningPart, Steering, Tokens
@@ -18,6 +18,7 @@ from llmrun.engine.vectors import VectorRequest
 __all__ = [
     "CallPart",
     "Constraint",
+    "Cost",
     "Embedder",
     "Engine",
     "EngineRequest",

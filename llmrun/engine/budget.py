@@ -36,16 +36,13 @@ class PrefillBudget:
         self.cost = cost or PrefillCost()
         self._steps = 0
 
-    def observe(self, tokens: int, seconds: float, alone: float) -> None:
-        """A step with so many prompt tokens took so long, in which its answers `alone` would take that."""
-        self.cost.observe(tokens, seconds, alone)
-
-    def tokens(self, busy: bool, alone: float) -> int:
-        """Of the next step. `busy`: answers are decoded in it, which would take `alone` seconds."""
-        per_token = self.cost.per_token
-        if not per_token:
+    def tokens(self, busy: bool, alone: float, depth: int) -> int:
+        """Of the next step. `busy`: answers are decoded in it, which would take `alone` seconds. `depth`: the
+        prompt's tokens that are computed already."""
+        known = self.cost.known
+        if known is None:
             return min(FIRST, self._most) if busy else self._most
-        fixed = max(alone + self.cost.fixed, 0.0)
+        fixed, per_token = max(alone + known.fixed, 0.0), known.token(depth)
         quick = ((BUSY_STEP_S if busy else IDLE_STEP_S) - fixed) / per_token
         tokens = max(quick, self._efficient(fixed, per_token))
         if busy:

@@ -19,7 +19,7 @@ from llmrun.engine.filling import fill
 from llmrun.engine.job import Job
 from llmrun.engine.prefill_cost import PrefillCost
 from llmrun.engine.request import EngineRequest
-from llmrun.engine.rows import Row
+from llmrun.engine.rows import Prefill, Row, prefill_of, slot_of
 from llmrun.engine.saved_prefixes import SavedPrefixes
 from llmrun.engine.scheduler import Scheduler
 from llmrun.engine.scoring import rows_at_once, score
@@ -167,16 +167,17 @@ class Engine:
 
     def _step(self) -> None:
         answering = sum(s.decoding for s in self.scheduler.running)
-        prompts = self.budget.tokens(answering > 0, self._alone(answering))
+        depth = max((s.computed for s in self.scheduler.running if not s.decoding), default=0)
+        prompts = self.budget.tokens(answering > 0, self._alone(answering), depth)
         rows = self.scheduler.plan(min(answering + prompts, self._batch.capacity))
         if not rows or self._stopping:
             return
         self._drafting.add(rows, self._room_for)
         if not self._context.unified:
-            rows.sort(key=_slot)
+            rows.sort(key=slot_of)
         self._begin(rows)
         outputs = fill(self._batch, rows)
-        prefilled = sum(row.length for row in rows if not row.sequence.decoding)
+        prefill = prefill_of(rows)
         began = self._clock()
         if self._context.model.trimmable:  # what an aborted decode left must be cut away again
             self._long_prefills = frozenset(
@@ -192,8 +193,8 @@ class Engine:
         now = self._clock()
         if status is DecodeStatus.OK:
             self.scheduler.computed(rows)
-            self.counters.stepped(prefilled, sum(row.output for row in rows), now - began)
-            self._learn(rows, prefilled, now - began, now)
+            self.counters.stepped(prefill.tokens, sum(row.output for row in rows), now - began)
+            self._learn(prefill, decoding, now - began, now)
             self._sample(rows, outputs)
         else:
             self._undo(rows, status)
@@ -202,13 +203,11 @@ class Engine:
         """How many of so many rows the next step can have."""
         return self.scheduler.prefixes.spare(min(rows, self._batch.capacity))
 
-    def _learn(self, planned: list[Row], prefilled: int, seconds: float, now: float) -> None:
-        rows = self._batch.rows
-        if prefilled:
-            if not any(row.sequence.scoring for row in planned):  # rows of logits are most of their cost
-                self.budget.observe(prefilled, seconds, self._alone(rows - prefilled))
-            return
-        if not all(row.output and row.length == 1 for row in planned):
+    def _learn(self, prefill: Prefill, decoding: bool, seconds: float, now: float) -> None:
+        rows, tokens = self._batch.rows, prefill.tokens
+        if tokens and not prefill.scored:  # else rows of logits are most of the cost
+            self.budget.cost.observe(tokens, prefill.depth, seconds, self._alone(rows - tokens))
+        if not decoding or tokens:
             return
         if self.threads is None or not self.threads.trying:
             self.cost.observe(rows, seconds)
@@ -346,8 +345,3 @@ class Engine:
         if self._events:
             events, self._events = self._events, []
             self._emit(events)
-
-
-def _slot(row: Row) -> int:
-    assert row.sequence.kv is not None
-    return row.sequence.kv.slot

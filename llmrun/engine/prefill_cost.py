@@ -1,65 +1,74 @@
 """What prompt tokens cost a step, learnt from the steps that were made. Pure.
 
 A step with prompt tokens takes as long as its answers alone, something more that does not depend on how many
-the tokens are, and a time for each token. The two unknowns move: attention reads ever more cells, neighbours
-come and go, and threads that wait for each other make the fixed part many times as long on a busy machine.
-So they are followed by a Kalman filter, which takes from each step what it can tell: steps of different sizes
-tell the two apart, steps of one size only their sum. A single slow step is not believed altogether.
+the tokens are, a time for each token, and one for each cell that a token attends to. The three unknowns move:
+neighbours come and go, and threads that wait for each other make the fixed part many times as long on a busy
+machine. So they are followed by a Kalman filter, which takes from each step what it can tell: steps of
+different sizes tell what is fixed from what tokens cost, and a prompt that gets longer tells what cells cost.
+A single slow step is not believed altogether.
 """
 
 from __future__ import annotations
 
 from math import copysign, sqrt
+from typing import NamedTuple
 
-_DRIFT = 0.05  # how far, as a share, the two may move from step to step
+import numpy as np
+
+_DRIFT = 0.05  # how far, as a share, the three may move from step to step
 _NOISE = 0.15  # how far, as a share, a step misses what it should take
 _BELIEVED = 2.0  # a step further off than so many standard deviations counts as that far off
-_FEW = 16  # tokens: by what they cost the fixed part may drift too
-_LEAST_SHARE = 0.1  # of the first step, that its tokens take at least
+_FEW = 16  # tokens: by what they cost the fixed part may drift, and twice that may it be at first
+_CELLS = 1000  # that attention to them may at first cost a token a fifth more, give or take two fifths
+
+
+class Cost(NamedTuple):
+    """Seconds of a step: `fixed`, beside what its answers take, for each token, and for each cell of each."""
+
+    fixed: float
+    per_token: float
+    per_cell: float
+
+    def token(self, depth: float) -> float:
+        """Of one token behind so many cells."""
+        return self.per_token + self.per_cell * depth
 
 
 class PrefillCost:
-    """`fixed` seconds beside what the answers take, and `per_token`. Both are 0 while nothing is known."""
+    """Begins with what was `known` before, if anything was."""
 
-    def __init__(self, fixed: float = 0.0, per_token: float = 0.0) -> None:
-        self.fixed = fixed
-        self.per_token = per_token
-        # Of what was known before either may be half of itself off, and the fixed part ten tokens.
-        self._variances = ((0.5 * fixed) ** 2 + (10 * per_token) ** 2, 0.0, (0.5 * per_token) ** 2)
+    def __init__(self, known: Cost | None = None) -> None:
+        self.known = known
+        if known is not None:
+            self._unsure = self._at_first(known.per_token)
 
-    @property
-    def known(self) -> tuple[float, float] | None:
-        """Both, where there is anything to keep."""
-        return (self.fixed, self.per_token) if self.per_token else None
-
-    def observe(self, tokens: int, seconds: float, alone: float) -> None:
-        """A step with so many prompt tokens took so long; its answers `alone` would take that."""
-        if not self.per_token:
-            self._begin(tokens, seconds, alone)
-            return
-        expected = max(alone + self.fixed + tokens * self.per_token, 0.1 * seconds)
-        ff, fp, pp = self._variances
-        ff += (_DRIFT * (alone + abs(self.fixed) + _FEW * self.per_token)) ** 2
-        pp += (_DRIFT * self.per_token) ** 2
-        spread = ff + 2 * tokens * fp + tokens**2 * pp + (_NOISE * expected) ** 2
-        error = seconds - alone - self.fixed - tokens * self.per_token
-        error = copysign(min(abs(error), _BELIEVED * sqrt(spread)), error)
-        to_fixed, to_token = (ff + tokens * fp) / spread, (fp + tokens * pp) / spread
+    def observe(self, tokens: int, depth: float, seconds: float, alone: float) -> None:
+        """A step took so long that had so many prompt tokens, each behind `depth` cells on average; its
+        answers `alone` would take that."""
+        if self.known is None:
+            per_token = max(seconds - alone, 0.1 * seconds) / tokens
+            if not per_token:
+                return
+            self.known = Cost(0.0, per_token / (1 + 0.2 * depth / _CELLS), 0.2 * per_token / _CELLS)
+            self._unsure = self._at_first(self.known.per_token)
+        fixed, per_token, per_cell = known = self.known
+        share = np.array([1.0, tokens, tokens * depth])
+        few = alone + abs(fixed) + _FEW * per_token
+        self._unsure += np.diag(np.square([_DRIFT * few, _DRIFT * per_token, _DRIFT * per_cell]))
+        expected = alone + float(share @ known)
+        spread = float(share @ self._unsure @ share) + (_NOISE * max(expected, 0.1 * seconds)) ** 2
+        error = copysign(min(abs(seconds - expected), _BELIEVED * sqrt(spread)), seconds - expected)
+        gain = self._unsure @ share / spread
+        self._unsure -= np.outer(gain, share @ self._unsure)
+        moved = (gain * error).tolist()
         # No step shows that tokens cost nothing, or that answers take less beside them than a tenth.
-        self.fixed = max(self.fixed + to_fixed * error, -0.9 * alone)
-        self.per_token = max(self.per_token + to_token * error, 0.5 * self.per_token)
-        self._variances = (
-            ff - to_fixed * (ff + tokens * fp),
-            fp - to_fixed * (fp + tokens * pp),
-            pp - to_token * (fp + tokens * pp),
+        self.known = Cost(
+            max(fixed + moved[0], -0.9 * alone),
+            max(per_token + moved[1], 0.5 * per_token),
+            max(per_cell + moved[2], 0.0),
         )
 
-    def _begin(self, tokens: int, seconds: float, alone: float) -> None:
-        """The first step: all that its answers do not take is its tokens', or half of the step is fixed."""
-        self.per_token = max(seconds - alone, _LEAST_SHARE * seconds) / tokens
-        unsure = (0.5 * seconds) ** 2
-        self._variances = (
-            unsure,
-            -unsure / tokens,
-            unsure / tokens**2 + (_NOISE * self.per_token) ** 2,
-        )
+    @staticmethod
+    def _at_first(per_token: float) -> np.ndarray:
+        """How far off what is known may be: the covariance of the three."""
+        return np.diag(np.square([2 * _FEW * per_token, 0.5 * per_token, 0.4 * per_token / _CELLS]))

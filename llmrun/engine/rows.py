@@ -17,6 +17,28 @@ class Row(NamedTuple):
     output: bool
 
 
+def slot_of(row: Row) -> int:
+    """Where the row's sequence has its cells."""
+    assert row.sequence.kv is not None
+    return row.sequence.kv.slot
+
+
+class Prefill(NamedTuple):
+    """The prompt tokens of a step, computed tokens before each on average, and whether any are scored."""
+
+    tokens: int
+    depth: float
+    scored: bool
+
+
+def prefill_of(rows: Several[Row]) -> Prefill:
+    """What the rows compute of prompts, before they are computed."""
+    prompts = [row for row in rows if not row.sequence.decoding]
+    tokens = sum(row.length for row in prompts)
+    pairs = sum(row.length * (row.sequence.computed + row.length / 2) for row in prompts)
+    return Prefill(tokens, pairs / max(1, tokens), any(row.sequence.scoring for row in prompts))
+
+
 def rows_of(running: Several[Sequence], budget: int, free: int, scored_rows: int) -> list[Row]:
     """Decode rows of `running` first, then the prompts' shares, in their order: at most `budget` tokens, if
     that leaves every decoding sequence its row, and of prompts that are scored at most `scored_rows`.

@@ -13,7 +13,7 @@ import psutil
 
 from llmrun.chat.pair import PairEncoder
 from llmrun.chat.prompt import Prompter
-from llmrun.engine import Embedder, Engine, Grammars, PrefillCost, ThreadChoice
+from llmrun.engine import Cost, Embedder, Engine, Grammars, PrefillCost, ThreadChoice
 from llmrun.engine.engine import Emit
 from llmrun.errors import MODEL_LOAD, LlmrunError
 from llmrun.llama import (
@@ -189,7 +189,7 @@ def _engine(spec: Load, model: Model, shape: Anatomy, adapters: list[Adapter], e
         drafters=drafters(spec, context, small, chosen),
         threads=ThreadChoice(chosen.threads, known.threads) if spec.threads is None else None,
         known=known.seconds,
-        prefill=PrefillCost(*known.prefill) if known.prefill else None,
+        prefill=PrefillCost(Cost(*known.prefill)) if known.prefill else None,
     )
 
 

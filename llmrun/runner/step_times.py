@@ -1,8 +1,8 @@
 """What was learnt of the times of a model's steps on this machine, kept in a file for its next start.
 
 The file is JSON: `threads` that decoding steps are best computed with, `seconds` of a step by its rows, and
-`prefill`, what prompt tokens cost a step: seconds whatever their number, and seconds for each. It is written
-beside its place and renamed; one that is damaged is as good as none.
+`prefill`, what prompt tokens cost a step (the parts of `engine.Cost`). It is written beside its place and
+renamed; one that is damaged is as good as none.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class StepTimes(msgspec.Struct, frozen=True):
 
     threads: Annotated[int, msgspec.Meta(ge=1)] | None = None
     seconds: dict[int, Positive] = {}
-    prefill: tuple[float, Positive] | None = None
+    prefill: tuple[float, Positive, Annotated[float, msgspec.Meta(ge=0)]] | None = None
 
 
 NOTHING = StepTimes()

@@ -6,17 +6,38 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from llmrun.engine.prefill_cost import PrefillCost
+from llmrun.engine.prefill_cost import Cost, PrefillCost
 
 ALONE = 0.04  # seconds that the answers take
+SIZES = [64, 64, 64, 32]
 
 
-def shown(cost: PrefillCost, fixed: float, per_token: float, sizes: list[int], noise: float = 0.0) -> None:
-    """Let it see steps of these sizes on a machine that takes so long."""
+def seconds_of(machine: Cost, tokens: int, depth: float) -> float:
+    return ALONE + machine.fixed + tokens * machine.token(depth)
+
+
+def shown(cost: PrefillCost, machine: Cost, steps: int, noise: float = 0.0) -> None:
+    """Let it see prompts of 3,000 tokens on a machine that takes so long."""
     rng = random.Random(3)
-    for tokens in sizes:
-        seconds = ALONE + fixed + tokens * per_token
-        cost.observe(tokens, seconds * (1 + noise * rng.uniform(-1, 1)), ALONE)
+    depth = 0
+    for number in range(steps):
+        tokens = SIZES[number % len(SIZES)]
+        seconds = seconds_of(machine, tokens, depth)
+        cost.observe(tokens, depth, seconds * (1 + noise * rng.uniform(-1, 1)), ALONE)
+        depth = (depth + tokens) % 3000
+
+
+def guessed(cost: PrefillCost, tokens: int, depth: float) -> float:
+    assert cost.known is not None
+    return seconds_of(cost.known, tokens, depth)
+
+
+MACHINES = [
+    Cost(0.01, 0.003, 3e-6),
+    Cost(0.3, 0.003, 1e-7),
+    Cost(0.0, 0.0005, 0.0),
+    Cost(-0.02, 0.004, 1e-6),
+]
 
 
 def test_cost_before_any_step_is_not_known() -> None:
@@ -25,49 +46,69 @@ def test_cost_before_any_step_is_not_known() -> None:
 
 def test_cost_after_one_step_is_all_the_tokens() -> None:
     cost = PrefillCost()
-    cost.observe(50, ALONE + 0.1, ALONE)
-    assert cost.known == (0.0, pytest.approx(0.002))
+    cost.observe(50, 0, ALONE + 0.1, ALONE)
+    assert cost.known is not None
+    assert cost.known[:2] == pytest.approx((0.0, 0.002))
 
 
-@pytest.mark.parametrize(("fixed", "per_token"), [(0.01, 0.003), (0.3, 0.003), (0.0, 0.0005), (-0.02, 0.004)])
-def test_cost_of_steps_of_two_sizes_is_told_apart(fixed: float, per_token: float) -> None:
+@pytest.mark.parametrize("machine", MACHINES)
+def test_cost_of_steps_of_two_sizes_is_told_apart(machine: Cost) -> None:
     cost = PrefillCost()
-    shown(cost, fixed, per_token, [64, 64, 64, 32] * 15, noise=0.05)
-    assert cost.per_token == pytest.approx(per_token, rel=0.3)
-    for tokens in (32, 64):
-        expected = ALONE + fixed + tokens * per_token
-        assert ALONE + cost.fixed + tokens * cost.per_token == pytest.approx(expected, rel=0.1)
+    shown(cost, machine, 120, noise=0.05)
+    assert cost.known is not None
+    for depth in (500, 2500):
+        assert cost.known.token(depth) == pytest.approx(machine.token(depth), rel=0.35)
+        for tokens in (32, 64):
+            expected = seconds_of(machine, tokens, depth)
+            assert guessed(cost, tokens, depth) == pytest.approx(expected, rel=0.12)
+
+
+def test_cost_of_a_prompt_that_gets_longer_is_not_taken_for_fixed() -> None:
+    """Even where its chunks get smaller meanwhile, so that its steps take as long as ever."""
+    machine, cost, depth = Cost(0.01, 0.003, 3e-6), PrefillCost(), 0
+    while depth < 2500:
+        tokens = int(1.4 / machine.token(depth))
+        cost.observe(tokens, depth, seconds_of(machine, tokens, depth), ALONE)
+        depth += tokens
+    assert cost.known is not None
+    assert cost.known.fixed < 0.1
+    assert cost.known.per_cell == pytest.approx(3e-6, rel=0.3)
 
 
 def test_cost_follows_a_machine_that_became_slow() -> None:
     cost = PrefillCost()
-    shown(cost, 0.01, 0.001, [100, 100, 100, 50] * 5)
-    shown(cost, 0.3, 0.003, [100, 100, 100, 50] * 20)
-    assert cost.fixed == pytest.approx(0.3, rel=0.3)
-    assert cost.per_token == pytest.approx(0.003, rel=0.3)
+    shown(cost, Cost(0.01, 0.001, 1e-6), 20)
+    slow = Cost(0.3, 0.003, 1e-6)
+    shown(cost, slow, 80)
+    assert cost.known is not None
+    assert cost.known.fixed == pytest.approx(slow.fixed, rel=0.3)
+    assert cost.known.token(1500) == pytest.approx(slow.token(1500), rel=0.4)
 
 
 def test_cost_believes_a_single_slow_step_little() -> None:
-    cost = PrefillCost()
-    shown(cost, 0.01, 0.002, [64, 64, 64, 32] * 5)
-    cost.observe(64, 5.0, ALONE)
-    assert ALONE + cost.fixed + 64 * cost.per_token < 1.5 * (ALONE + 0.01 + 64 * 0.002)
+    cost, machine = PrefillCost(), Cost(0.01, 0.002, 1e-6)
+    shown(cost, machine, 20)
+    cost.observe(64, 1100, 5.0, ALONE)
+    assert guessed(cost, 64, 1100) < 1.5 * seconds_of(machine, 64, 1100)
 
 
 def test_cost_that_was_kept_is_where_it_begins() -> None:
-    cost = PrefillCost(0.3, 0.003)
-    assert cost.known == (0.3, 0.003)
-    shown(cost, 0.01, 0.001, [100, 100, 100, 50] * 20)
-    assert cost.per_token == pytest.approx(0.001, rel=0.3)
+    kept, machine = Cost(0.3, 0.003, 1e-6), Cost(0.01, 0.001, 1e-6)
+    cost = PrefillCost(kept)
+    assert cost.known == kept
+    shown(cost, machine, 40)
+    assert guessed(cost, 64, 1500) == pytest.approx(seconds_of(machine, 64, 1500), rel=0.1)
 
 
 seconds = st.just(0.0) | st.floats(1e-6, 100)  # a clock may stand still between two readings
 
 
-@given(st.lists(st.tuples(st.integers(1, 512), seconds, st.floats(0, 1)), max_size=60))
-def test_cost_of_tokens_is_never_negative(steps: list[tuple[int, float, float]]) -> None:
+@given(st.lists(st.tuples(st.integers(1, 512), st.integers(0, 9999), seconds, st.floats(0, 1)), max_size=60))
+def test_cost_of_tokens_is_never_negative(steps: list[tuple[int, int, float, float]]) -> None:
     cost = PrefillCost()
-    for tokens, seconds, alone in steps:
-        cost.observe(tokens, seconds, alone)
-        assert cost.per_token >= 0
-        assert cost.fixed >= -0.9
+    for step in steps:
+        cost.observe(*step)
+        if cost.known is not None:
+            assert cost.known.per_token > 0
+            assert cost.known.per_cell >= 0
+            assert cost.known.fixed >= -0.9

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from llmrun.engine.rows import prefill_of
 from tests.engine.test_scheduler import World
 
 
@@ -9,3 +10,26 @@ def test_rows_of_a_short_prompt_do_not_wait_behind_a_long_one() -> None:
     (short,) = world.add([300, 301, 302])
     rows = world.step(budget=16)
     assert {row.sequence: (row.length, row.output) for row in rows} == {long: (13, False), short: (3, True)}
+
+
+def test_prefill_of_rows_counts_prompts_and_the_tokens_before_theirs() -> None:
+    world = World(cells=256)
+    world.add([1, 2], max_tokens=50)
+    world.step()
+    world.add(list(range(100, 200)))
+    world.step(budget=21)
+    prefill = prefill_of(world.scheduler.plan(31))
+    assert (prefill.tokens, prefill.depth, prefill.scored) == (30, 20 + 15, False)
+
+
+def test_prefill_of_answers_alone_is_none() -> None:
+    world = World()
+    world.add([1, 2], max_tokens=50)
+    world.step()
+    assert prefill_of(world.scheduler.plan(8)) == (0, 0, False)
+
+
+def test_prefill_of_scored_prompt_says_so() -> None:
+    world = World()
+    world.add([1, 2, 3], score_from=1)
+    assert prefill_of(world.scheduler.plan(8)).scored

@@ -7,7 +7,7 @@ import pytest
 from llmrun.runner.frames import Load
 from llmrun.runner.step_times import NOTHING, StepTimes, file_for, read, write
 
-TIMES = StepTimes(3, {1: 0.01, 4: 0.025}, (0.004, 0.002))
+TIMES = StepTimes(3, {1: 0.01, 4: 0.025}, (0.004, 0.002, 1e-6))
 
 
 def test_times_are_read_back(tmp_path: Path) -> None:
@@ -27,7 +27,7 @@ def test_times_are_read_back(tmp_path: Path) -> None:
         b'{"threads": 0}',
         b'{"threads": "two"}',
         b'{"seconds": {"1": -1.0}}',
-        b'{"prefill": [0, 0]}',
+        b'{"prefill": [0, 0, 0]}',
     ],
 )
 def test_damaged_file_is_as_good_as_none(tmp_path: Path, content: bytes) -> None:
