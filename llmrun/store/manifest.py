@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from datetime import datetime, timezone
 from pathlib import Path
+from typing import Annotated
 
 import msgspec
 
@@ -54,7 +55,7 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     reference: str
     source: str
     created: datetime
-    files: tuple[FileEntry, ...]
+    files: Annotated[tuple[FileEntry, ...], msgspec.Meta(min_length=1)]
     facts: Facts
     options: Options = Options()
     system: str | None = None
