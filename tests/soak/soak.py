@@ -107,8 +107,7 @@ class Soak:
 
         async def each_kind() -> None:
             for name, (_, make) in KINDS.items():
-                for _ in range(2):
-                    await self._one(name, make(self._rng, self._models), client.Manner.READ, self._rng)
+                await self._one(name, make(self._rng, self._models), client.Manner.READ, self._rng)
 
         asyncio.run(each_kind())
 
