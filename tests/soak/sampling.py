@@ -26,12 +26,14 @@ def at_rest(daemon: Daemon, models: int) -> bool:
 
 
 def sample(daemon: Daemon) -> Sample:
-    """See the module. Memory is in MB and what no other process shares; the model's file is not in it."""
+    """See the module. Memory is in MB and what no other process shares; the model's file is not in it,
+    nor are the prefixes that it keeps, which are bounded by themselves."""
     process = psutil.Process(daemon.process.pid)
     found = _of_process("daemon", process)
     found["processes"] = len(process.children(recursive=True))
     for model in daemon.loaded():
         found |= _of_process(model["name"], psutil.Process(model["pid"]))
+        found[f"{model['name']} memory"] -= model["stats"]["kv_ram_bytes"] / MB
         found[f"{model['name']} cells in use"] = model["stats"]["kv_used"]
     return found
 
