@@ -210,6 +210,19 @@ def figures_part(suite: str) -> str:
     return results.markdown(ROOT / "docs" / "performance.json", suite)
 
 
+def workloads_part() -> str:
+    """What each workload of the benchmarks does."""
+    sys.path.append(str(ROOT / "scripts" / "bench"))
+    from lifecycle import LIFECYCLE
+    from workloads import WORKLOADS
+
+    works = {**WORKLOADS, **LIFECYCLE}
+    return table(
+        ["workload", "what is asked"],
+        [[f"`{name}`", inspect.getdoc(work) or ""] for name, work in works.items()],
+    )
+
+
 PARTS: dict[str, Callable[[], str]] = {
     "commands": commands_part,
     "cli": cli_part,
@@ -221,6 +234,7 @@ PARTS: dict[str, Callable[[], str]] = {
     "fields": fields.markdown,
     "metrics": metrics_part,
     "slash": slash_part,
+    "workloads": workloads_part,
     **{f"figures-{suite}": partial(figures_part, suite) for suite in ("small", "copying", "billion")},
 }
 
