@@ -9,12 +9,16 @@ want short ones, for each gets one token a step. Both are bounds, and the first 
   prompt arrives.
 
 What is fixed and what a token costs is followed by `PrefillCost`. Steps of one size would not tell the two
-apart, so each fourth is half as large.
+apart, so each fourth is half as large, or half as large again where half would be less than a tile.
+
+No step has fewer rows than `TILE`, answers included: llama.cpp's flash attention on a CPU takes so many rows
+at once, and computes those of a smaller step one by one, which takes about eight times as long.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import ceil
 
 from llmrun.engine.prefill_cost import PrefillCost
 
@@ -25,7 +29,8 @@ LEAST_SPEED = 0.85
 # Tokens of the first step beside answers, while nothing is known.
 FIRST = 64
 _PROBE = 4  # each so many steps one is half as large
-_TOGETHER = 8  # tokens that kernels compute at once: some of them take as long
+TILE = 64  # GGML_FA_TILE_Q
+_TOGETHER = 8  # tokens that other kernels compute at once: some of them take as long
 
 
 class PrefillBudget:
@@ -36,19 +41,19 @@ class PrefillBudget:
         self.cost = cost or PrefillCost()
         self._steps = 0
 
-    def tokens(self, busy: bool, alone: float, depth: int) -> int:
-        """Of the next step. `busy`: answers are decoded in it, which would take `alone` seconds. `depth`: the
+    def tokens(self, answers: int, alone: float, depth: int) -> int:
+        """Of the next step. `answers` are decoded in it, which would take `alone` seconds. `depth`: the
         prompt's tokens that are computed already."""
         known = self.cost.known
         if known is None:
-            return min(FIRST, self._most) if busy else self._most
+            return min(FIRST, self._most) if answers else self._most
         fixed, per_token = max(alone + known.fixed, 0.0), known.token(depth)
-        quick = ((BUSY_STEP_S if busy else IDLE_STEP_S) - fixed) / per_token
-        tokens = max(quick, self._efficient(fixed, per_token))
-        if busy:
-            self._steps += 1
-            tokens = tokens if self._steps % _PROBE else tokens / 2
-        return min(self._most, max(1, round(tokens / _TOGETHER)) * _TOGETHER)
+        quick = ((BUSY_STEP_S if answers else IDLE_STEP_S) - fixed) / per_token
+        tokens = max(quick, self._efficient(fixed, per_token), TILE - answers, 1.0)
+        self._steps += 1
+        if answers and self._steps % _PROBE == 0:
+            tokens *= 0.5 if tokens / 2 + answers >= TILE else 1.5
+        return int(min(self._most, ceil(tokens / _TOGETHER) * _TOGETHER))
 
     def _efficient(self, fixed: float, per_token: float) -> float:
         """The fewest tokens that are computed at `LEAST_SPEED` of the whole batch's speed."""

@@ -168,7 +168,7 @@ class Engine:
     def _step(self) -> None:
         answering = sum(s.decoding for s in self.scheduler.running)
         depth = max((s.computed for s in self.scheduler.running if not s.decoding), default=0)
-        prompts = self.budget.tokens(answering > 0, self._alone(answering), depth)
+        prompts = self.budget.tokens(answering, self._alone(answering), depth)
         rows = self.scheduler.plan(min(answering + prompts, self._batch.capacity))
         if not rows or self._stopping:
             return

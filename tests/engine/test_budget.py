@@ -17,6 +17,7 @@ from llmrun.engine.budget import (
     FIRST,
     IDLE_STEP_S,
     LEAST_SPEED,
+    TILE,
     PrefillBudget,
     scored_shares,
     shares,
@@ -24,6 +25,7 @@ from llmrun.engine.budget import (
 from llmrun.engine.prefill_cost import Cost, PrefillCost
 
 BATCH = 512
+ANSWERS = 3
 PROMPT = 3000
 
 
@@ -47,8 +49,9 @@ class Machine:
 
     @property
     def shortest(self) -> float:
-        """The step that is as short as it may be, if all were known; it does not depend on the cells."""
-        return max(BUSY_STEP_S, self.fixed / (1 - LEAST_SPEED))
+        """The longest step where each is as short as it may be, if all were known."""
+        tile = self.fixed + TILE * self.per_token * (1 + PROMPT / self.depth)
+        return max(BUSY_STEP_S, self.fixed / (1 - LEAST_SPEED), tile)
 
 
 MACHINES = {
@@ -73,7 +76,7 @@ def arrive(
     done = 0
     while done < PROMPT:
         current = machine(now + sum(seconds for _, seconds in steps))
-        tokens = min(PROMPT - done, budget.tokens(True, current.alone, done))
+        tokens = min(PROMPT - done, budget.tokens(ANSWERS, current.alone, done))
         seconds = current.step(tokens, done, rng)
         budget.cost.observe(tokens, done + tokens / 2, seconds, current.alone)
         steps.append((tokens, seconds))
@@ -125,34 +128,33 @@ def test_budget_follows_a_machine_that_becomes_busy_and_quiet_again() -> None:
 
 
 def test_tokens_before_any_step_are_few_beside_answers_and_else_the_whole_batch() -> None:
-    assert PrefillBudget(512).tokens(True, 0.0, 0) == FIRST
-    assert PrefillBudget(512).tokens(False, 0.0, 0) == 512
+    assert PrefillBudget(512).tokens(3, 0.0, 0) == FIRST
+    assert PrefillBudget(512).tokens(0, 0.0, 0) == 512
 
 
 def test_tokens_are_never_more_than_the_batch_holds() -> None:
     for known in (None, Cost(0.001, 1e-6, 0), Cost(1.0, 1.0, 0)):
-        assert [PrefillBudget(4, PrefillCost(known)).tokens(busy, 0.01, 9) for busy in (True, False)] == [
-            4,
-            4,
-        ]
+        budget = PrefillBudget(4, PrefillCost(known))
+        assert [budget.tokens(answers, 0.01, 9) for answers in (3, 0)] == [4, 4]
 
 
 def test_tokens_without_answers_take_a_second_or_what_is_efficient() -> None:
-    quick = PrefillBudget(512, PrefillCost(Cost(0.01, 0.004, 0))).tokens(False, 0.0, 0)
+    quick = PrefillBudget(512, PrefillCost(Cost(0.01, 0.004, 0))).tokens(0, 0.0, 0)
     assert 0.01 + 0.004 * quick == pytest.approx(IDLE_STEP_S, rel=0.02)
-    slow = PrefillBudget(512, PrefillCost(Cost(4.0, 0.05, 0))).tokens(False, 0.0, 0)
+    slow = PrefillBudget(512, PrefillCost(Cost(4.0, 0.05, 0))).tokens(0, 0.0, 0)
     assert slow / (4.0 + slow * 0.05) == pytest.approx(LEAST_SPEED * 512 / (4.0 + 512 * 0.05), rel=0.02)
 
 
 @given(
     st.floats(0, 1),
     st.builds(Cost, st.floats(-0.5, 1), st.floats(1e-6, 1), st.floats(0, 1e-3)),
-    st.booleans(),
+    st.integers(0, 100),
     st.integers(0, 10_000),
 )
-def test_tokens_always_move_a_prompt_on(alone: float, known: Cost, busy: bool, depth: int) -> None:
+def test_tokens_always_move_a_prompt_on(alone: float, known: Cost, answers: int, depth: int) -> None:
     budget = PrefillBudget(512, PrefillCost(known))
-    assert all(1 <= budget.tokens(busy, alone, depth) <= 512 for _ in range(5))
+    chunks = [budget.tokens(answers, alone, depth) for _ in range(5)]
+    assert all(1 <= tokens <= 512 and tokens + answers >= TILE for tokens in chunks)
 
 
 def test_shares_short_prompt_behind_a_long_one_is_computed_at_once() -> None:
