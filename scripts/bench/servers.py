@@ -35,15 +35,13 @@ class Arena:
     def __init__(self, suite: Suite, threads: int, stack: AsyncExitStack) -> None:
         self._model, self._ctx, self._threads = suite.model(), suite.ctx, threads
         self._stack = stack
-        self._contestants: dict[str, Contestant] = {}
         self._servers: dict[str, Server] = {}
 
     def contestant(self, name: str) -> Contestant:
-        if name not in self._contestants:
-            made = named(name, self._model, self._ctx, self._threads)
-            self._stack.callback(made.close)
-            self._contestants[name] = made
-        return self._contestants[name]
+        """One of its own: a home has one daemon."""
+        made = named(name, self._model, self._ctx, self._threads)
+        self._stack.callback(made.close)
+        return made
 
     async def server(self, name: str) -> Server:
         if name not in self._servers:
