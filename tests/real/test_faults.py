@@ -136,7 +136,7 @@ def test_runner_that_is_stopped_ends_its_stream_and_holds_up_no_other_model(home
         assert isinstance(error, dict)
         assert error["code"] == "runner_died"
         assert "no sign of life" in error["message"]
-        assert has_ended(runner)
+        assert eventually(lambda: has_ended(runner), 10)
         assert eventually(lambda: _short(running).status_code == 200, 30)
     finally:
         running.close()
