@@ -72,7 +72,7 @@ class Daemon:
         self.process = subprocess.Popen(
             [*COMMAND, "serve"], env=self.env, stdout=subprocess.DEVNULL, stderr=stderr
         )
-        self.http = httpx.Client(base_url=self.url, timeout=60)
+        self.http = httpx.Client(base_url=self.url, timeout=100)
         if not eventually(self._answers, 30):
             self.process.kill()
             _, log = self.process.communicate()
