@@ -247,7 +247,9 @@ class LeaseBook(Generic[Ticket]):
                 staying.remove(victim)
                 walk.leaving.add(victim)
         if self._room.fits([*queued, *(r.cost for r in self._residents.values())], cost):
-            resident = Resident(wanted, cost, self._clock(), self._keep_alive)
+            # Also where who asks has left before it is loaded.
+            keep_alive = self._keep_alive if wanted.keep_alive is None else wanted.keep_alive
+            resident = Resident(wanted, cost, self._clock(), keep_alive)
             self._residents[wanted.name] = resident
             walk.expected.add(resident)
             self._effects.start(wanted)

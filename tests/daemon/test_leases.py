@@ -53,6 +53,15 @@ def test_ready_after_all_left_keeps_the_model_for_its_idle_time() -> None:
     assert bench.effects.alarm == bench.now + 300
 
 
+def test_ready_after_who_asked_left_keeps_the_model_as_long_as_they_said() -> None:
+    bench = Bench()
+    bench.want("r1", keep_alive=0.0)
+    bench.release("r1")
+    bench.book.ready("a", INFO)
+    bench.book.tick()
+    assert [kind for kind, _ in bench.take()] == ["start", "stop"]
+
+
 # keep-alive
 
 
