@@ -7,6 +7,7 @@ import shutil
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -59,7 +60,7 @@ def _linked(source: str, destination: str) -> str:
 class Daemon:
     """`llmrun serve` on a free port; `close` ends it and checks that nothing is left."""
 
-    def __init__(self, home: Path, *, stderr: IO[bytes] | int = subprocess.PIPE, **settings: str) -> None:
+    def __init__(self, home: Path, *, stderr: IO[bytes] | None = None, **settings: str) -> None:
         self.port = free_port()
         self.url = f"http://127.0.0.1:{self.port}"
         self.env = {
@@ -69,14 +70,17 @@ class Daemon:
             "LLMRUN_CACHE_DISK": "0",  # what an earlier test computed must not decide how one ends
             **settings,
         }
-        self.process = subprocess.Popen(
-            [*COMMAND, "serve"], env=self.env, stdout=subprocess.DEVNULL, stderr=stderr
-        )
         self.http = httpx.Client(base_url=self.url, timeout=100)
-        if not eventually(self._answers, 30):
-            self.process.kill()
-            _, log = self.process.communicate()
-            raise AssertionError((log or b"").decode("utf-8", "replace"))
+        # A file, not a pipe: a pipe that nobody reads is full one day, and holds up the daemon.
+        with tempfile.TemporaryFile() as log:
+            self.process = subprocess.Popen(
+                [*COMMAND, "serve"], env=self.env, stdout=subprocess.DEVNULL, stderr=stderr or log
+            )
+            if not eventually(self._answers, 30):
+                self.process.kill()
+                self.process.wait()
+                log.seek(0)
+                raise AssertionError(log.read().decode("utf-8", "replace"))
 
     def _answers(self) -> bool:
         try:

@@ -17,7 +17,7 @@ import openai
 import pytest
 
 from llmrun.config import DEFAULT_MODEL
-from tests.real.daemons import Daemon
+from tests.real.daemons import Daemon, linked_home
 
 SHARED = Path(os.environ.get("LLMRUN_TEST_SHARED") or Path(__file__).parents[3] / "shared")
 MODEL = SHARED / "models" / "all-minilm-l6-v2-q8_0.gguf"
@@ -104,8 +104,8 @@ def test_text_longer_than_the_context_is_cut_or_refused_by_an_encoder(daemon: Da
     cut_or_refused(daemon, str(MODEL), 1002, 512, 384)
 
 
-def test_text_longer_than_the_context_is_cut_or_refused(home: Path) -> None:
-    small = Daemon(home, LLMRUN_CTX="256")
+def test_text_longer_than_the_context_is_cut_or_refused(home: Path, tmp_path: Path) -> None:
+    small = Daemon(linked_home(home, tmp_path / "home"), LLMRUN_CTX="256")
     try:
         cut_or_refused(small, DEFAULT_MODEL, 401, 256, 576)
     finally:

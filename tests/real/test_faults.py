@@ -121,8 +121,10 @@ def test_runner_that_loads_slowly_holds_up_no_other_model(home: Path, tiny: Path
         running.close()
 
 
-def test_runner_that_is_stopped_ends_its_stream_and_holds_up_no_other_model(home: Path, tiny: Path) -> None:
-    running = Daemon(home, LLMRUN_CTX="2048")
+def test_runner_that_is_stopped_ends_its_stream_and_holds_up_no_other_model(
+    home: Path, tiny: Path, tmp_path: Path
+) -> None:
+    running = Daemon(linked_home(home, tmp_path / "home"), LLMRUN_CTX="2048")
     try:
         with running.http.stream("POST", "/v1/completions", json=ENDLESS, timeout=120) as reply:
             events = _events(reply)
