@@ -11,7 +11,6 @@ from typing import Literal, Protocol
 
 from llmrun.errors import MODEL_LOAD, LlmrunError
 from llmrun.llama.library import lib, take_error
-from llmrun.llama.mapped import release_pages
 from llmrun.llama.vocab import Vocab
 from llmrun.store.architectures import ENCODERS, WITHOUT_CACHE
 
@@ -63,7 +62,6 @@ class Model:
         self._pointer: ctypes.c_void_p | None = lib.llama_model_load_from_file(str(path).encode(), params)
         if not self._pointer:
             raise _refused(path, take_error())
-        release_pages(path.resolve().parent)
         self._dependents: list[_Closable] = []
         self.vocab = Vocab(self._pointer)
 
