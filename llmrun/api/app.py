@@ -87,7 +87,7 @@ def create_app(
     app.add_exception_handler(HTTPException, _no_route)
     app.add_middleware(Boundary, guard=Guard(settings, gate), metrics=metrics, error_reply=_error_reply)
     # FastAPI's own way to extend it; made when it is first asked for, as it takes longer than all else here.
-    app.openapi = functools.cache(functools.partial(describe, app))  # type: ignore[method-assign]
+    app.openapi = functools.cache(functools.partial(describe, app))  # type: ignore[method-assign]  # documented
     return app
 
 

