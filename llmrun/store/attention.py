@@ -2,11 +2,10 @@
 
 In one pass the scores of a row are used up as they come; else those of all rows are kept, and in exchange
 the fast matrix kernels compute them. On a CPU that makes steps of answers behind long texts take half of
-the time or less, and prompts some more (scripts/bench/attention.py; docs/performance.md has the table). But
-then sums over the cells are rounded by where these lie: in a cache that sequences share, an answer's near
-ties would fall by what else is in there, where one pass is exact up to 512 cells. So `auto` is llama.cpp's
-choice on a GPU and in a shared cache; with a cache for each sequence, whose cells lie alike every time, it
-is not one pass, as far as that is possible:
+the time or less, and prompts some more (scripts/bench/attention.py; docs/performance.md has the table). In a
+cache that sequences share, prompts then look over all cells in use, not only their own, and sums over cells
+are rounded by where these lie (in one pass that begins behind 512 cells). So `auto` is llama.cpp's choice on
+a GPU and in a shared cache; with a cache for each sequence it is not one pass, as far as that is possible:
 
 - llama.cpp reads a quantised V cache in one pass only
 - scores take `SCORE` bytes for each row, cell and head. Where those of a batch over the whole context would

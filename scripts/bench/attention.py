@@ -5,6 +5,11 @@
 One thread, and its time on the CPU, so that a busy machine spoils little. Every way is measured in turn, in
 each of the rounds: medians. A row for each of: the last tokens of a prompt of that depth; a step of one
 answer behind so many tokens; of eight answers, all different; of eight that have so many in common.
+
+    … --neighbours
+
+What comes beside an answer, instead: the largest difference of any logit of its next token, alone and beside
+seven others, behind the first of the depths.
 """
 
 from __future__ import annotations
@@ -14,7 +19,7 @@ import itertools
 import os
 import time
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from statistics import median
@@ -95,21 +100,43 @@ def figures(context: Context, depth: int, rng: np.random.Generator) -> dict[str,
     return found
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("model", type=Path, nargs="?")
-    parser.add_argument("--depths", type=int, nargs="+", default=[128, 512, 2048])
-    parser.add_argument("--rounds", type=int, default=5)
-    chosen = parser.parse_args()
-    model = Model(chosen.model or Store(Paths.find()).resolve(DEFAULT_MODEL).path)
+def moved(context: Context, depth: int, rng: np.random.Generator) -> float:
+    """How far neighbours, which came before it, move a logit of the last slot's next token."""
+    prompts = [
+        rng.integers(10, context.model.vocab.size - 10, depth).astype(np.int32) for _ in range(ANSWERS)
+    ]
+    batch, seen, last = Batch(CHUNK), [], ANSWERS - 1
+    for slots in (range(last, ANSWERS), range(ANSWERS)):
+        context.drop(last)
+        for slot in slots:
+            prefill(context, prompts[slot], slot)
+        batch.clear()
+        for slot in slots:
+            batch.add(prompts[slot][:1], depth, slot, outputs=1)
+        decode(context, batch)
+        seen.append(context.logits(len(slots) - 1).copy())
+    return float(np.abs(seen[0] - seen[1]).max())
+
+
+def compare_neighbours(model: Model, depth: int) -> None:
+    """Print a table of what `moved` finds in each way."""
+    print("| | with flash attention | without |\n| --- | --- | --- |")
+    for layout in (True, False):
+        cells = []
+        for flash in (True, False):
+            with opened(model, depth, layout, flash) as context:
+                cells.append(f"{moved(context, depth, np.random.default_rng(0)):.2g}")
+        print(f"| {'unified' if layout else 'separate'} | {' | '.join(cells)} |", flush=True)
+
+
+def compare_times(model: Model, depths: Sequence[int], rounds: int) -> None:
+    """Print a table of what `figures` finds in each way."""
     print(f"load {os.getloadavg()[0]:.1f}; with flash attention and without, unified and separate\n")
     print("| tokens before | | unified, with | unified, without | separate, with | separate, without |")
     print("| --- | --- | --- | --- | --- | --- |")
-    for depth in chosen.depths:
+    for depth in depths:
         times: dict[str, list[list[float]]] = defaultdict(lambda: [[] for _ in WAYS])
-        for turn in range(chosen.rounds):
+        for turn in range(rounds):
             for place, (unified, flash) in enumerate(WAYS):
                 with opened(model, depth, unified, flash) as context:
                     for what, seconds in figures(context, depth, np.random.default_rng(turn)).items():
@@ -117,6 +144,22 @@ def main() -> None:
         for what, each in times.items():
             cells = " | ".join(f"{median(one) * 1e3:.1f}" for one in each)
             print(f"| {depth} | {what} | {cells} |", flush=True)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("model", type=Path, nargs="?")
+    parser.add_argument("--depths", type=int, nargs="+", default=[128, 512, 2048])
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--neighbours", action="store_true")
+    chosen = parser.parse_args()
+    model = Model(chosen.model or Store(Paths.find()).resolve(DEFAULT_MODEL).path)
+    if chosen.neighbours:
+        compare_neighbours(model, chosen.depths[0])
+    else:
+        compare_times(model, chosen.depths, chosen.rounds)
     model.close()
 
 
