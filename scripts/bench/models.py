@@ -34,6 +34,7 @@ def billion() -> Path:
     """A llama of a billion parameters in Q4_0, with random weights and the default model's vocabulary."""
     target = CACHE / "random-1b-q4_0.gguf"
     if not target.exists():
+        CACHE.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=CACHE) as folder:
             plain = Path(folder) / "random-1b.gguf"
             _write_random(plain)
@@ -45,6 +46,7 @@ def _quantised(source: Path, name: str, kind: str, *flags: str) -> Path:
     """What `llmrun quantize` makes of a file, in a home of its own."""
     target = CACHE / f"{name}.gguf"
     if not target.exists():
+        CACHE.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=CACHE) as home:
             env = {**os.environ, "LLMRUN_HOME": home}
             command = [sys.executable, "-m", "llmrun", "quantize", str(source), kind, "-o", name, *flags]
