@@ -2,10 +2,26 @@
 
 from __future__ import annotations
 
-from llmrun.types import CallArguments, CallStarted, FinishReason, Reasoning, Stopped, Text, TokenLogprob
+from llmrun.api.oneline import Json
+from llmrun.types import (
+    CallArguments,
+    CallStarted,
+    FinishReason,
+    Limit,
+    Reasoning,
+    Stopped,
+    Text,
+    TokenLogprob,
+)
 
 OfAnswer = Text | Reasoning | CallStarted | CallArguments | Stopped
 """The events that say something of one answer, whose number they carry."""
+
+
+def limited(limit: Limit | None) -> Json:
+    """The field `limit`, which is ours: what cut an answer, where its dialect has but one word for all that
+    may. Nothing where none did."""
+    return {"limit": limit} if limit else {}
 
 
 class GatheredCall:
@@ -26,12 +42,14 @@ class GatheredCall:
 
 
 class Gathered:
-    """What an answer has so far; `logprobs` are those of its text, `reason` is None until its end."""
+    """What an answer has so far; `logprobs` are those of its text, `reason` is None until its end; `limit`
+    is what cut it, if anything did."""
 
     def __init__(self) -> None:
         self.calls: list[GatheredCall] = []
         self.logprobs: list[TokenLogprob] = []
         self.reason: FinishReason | None = None
+        self.limit: Limit | None = None
         self.stop_sequence: str | None = None
         self._text: list[str] = []
         self._reasoning: list[str] = []
@@ -58,3 +76,4 @@ class Gathered:
                 self.calls[event.call].add(event.text)
             case Stopped():
                 self.reason, self.stop_sequence = event.reason, event.stop_sequence
+                self.limit = event.limit

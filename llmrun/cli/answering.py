@@ -13,7 +13,7 @@ from llmrun.cli.waiting import waiting_for
 from llmrun.client.answer import Answer
 from llmrun.client.client import Client
 from llmrun.errors import LlmrunError
-from llmrun.types import Message, Options, OutputFormat, Progress, Reasoning, Text
+from llmrun.types import Limit, Message, Options, OutputFormat, Progress, Reasoning, Text
 
 Prompt = str | Sequence[Message]
 
@@ -92,11 +92,18 @@ def answer_once(
                 out.json({"model": model, **answer.result()})
             else:
                 show(out, answer, thoughts=out.on_terminal if thoughts is None else thoughts)
-        if answer.finish_reason == "length" and options.max_tokens is None:
-            out.note("the answer was cut off: the context is full, or the model's own max_tokens is reached")
+        if (why := _CUT.get(answer.limit)) and not (answer.limit == "tokens" and options.max_tokens):
+            out.note(f"the answer was cut off: {why}")
         if verbose:
             for line in figures(answer):
                 out.note(line)
+
+
+_CUT: dict[Limit | None, str] = {
+    "tokens": "the model's own max_tokens is reached",
+    "context": "the context is full",
+    "time": "its time is up",
+}
 
 
 @contextmanager

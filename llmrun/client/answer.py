@@ -11,14 +11,15 @@ import msgspec
 from llmrun.client.sse import event_data
 from llmrun.client.wire import Chunk, Part
 from llmrun.errors import DAEMON_UNREACHABLE, INTERNAL, LlmrunError
-from llmrun.types import FinishReason, Reasoning, Text, Timings, Usage
+from llmrun.types import FinishReason, Limit, Reasoning, Text, Timings, Usage
 
 END = "[DONE]"
 _decoder = msgspec.json.Decoder(Chunk)
 
 
 class Answer:
-    """Iterate it once, for its text or by `parts`; `finish_reason`, `usage` and `timings` are set then.
+    """Iterate it once, for its text or by `parts`; `finish_reason`, `limit`, `usage` and `timings` are set
+    then.
 
     A context manager: leaving it closes the connection, which cancels an answer still being made.
     What came so far is in `text` and `reasoning`. Not thread-safe.
@@ -29,6 +30,7 @@ class Answer:
         self._pieces: list[str] = []
         self._thoughts: list[str] = []
         self.finish_reason: FinishReason | None = None
+        self.limit: Limit | None = None
         self.usage: Usage | None = None
         self.timings: Timings | None = None
 
@@ -68,6 +70,7 @@ class Answer:
         self.timings = chunk.timings or self.timings
         for choice in chunk.choices:
             self.finish_reason = choice.finish_reason or self.finish_reason
+            self.limit = choice.limit or self.limit
         for part in chunk.parts():
             if isinstance(part, Text):
                 self._pieces.append(part.text)
@@ -81,6 +84,7 @@ class Answer:
             "text": self.text,
             "reasoning": self.reasoning or None,
             "finish_reason": self.finish_reason,
+            **({"limit": self.limit} if self.limit else {}),
             "usage": msgspec.to_builtins(self.usage),
             "timings": msgspec.to_builtins(self.timings),
         }

@@ -13,6 +13,7 @@ import msgspec
 from llmrun.errors import INTERNAL, KINDS, LlmrunError
 from llmrun.types import (
     FinishReason,
+    Limit,
     Message,
     Options,
     OutputFormat,
@@ -39,6 +40,7 @@ class Choice(msgspec.Struct, frozen=True):
     delta: Delta = Delta()
     text: str | None = None
     finish_reason: FinishReason | None = None
+    limit: Limit | None = None
 
     def parts(self) -> Iterator[Part]:
         """What this chunk adds, chat or completion."""

@@ -9,17 +9,18 @@ from llmrun.engine.choosing import Chooser, Chosen
 from llmrun.engine.logprobs import token_logprob
 from llmrun.engine.sequence import Sequence
 from llmrun.llama import Context
-from llmrun.types import FinishReason, SamplerStage, Stopped, Text
+from llmrun.types import FinishReason, Limit, SamplerStage, Stopped, Text
 
 
 class Taken(NamedTuple):
     """What one step added to an answer: `tokens`, the last of them chosen at output row `row`; the text
-    that is certain now; `reason`: why the answer is complete, if it is."""
+    that is certain now; `reason`: why the answer is complete, if it is, and the `limit` that ended it."""
 
     tokens: int
     row: int
     text: Text | None
     reason: FinishReason | None
+    limit: Limit | None
 
 
 def take(
@@ -27,7 +28,7 @@ def take(
 ) -> Taken:
     """Append tokens until the answer is complete or no more are to be had; at least one. `seconds`: how
     long the answer is being decoded."""
-    text, count, row, reason = "", 0, 0, None
+    text, count, row, reason, over = "", 0, 0, None, False
     for token, row, stages in chosen:
         sequence.append(token)
         count += 1
@@ -45,7 +46,10 @@ def take(
         text += piece
         if reason is not None or sequence.full:
             break
-    return Taken(count, row, sequence.said(text), reason)
+    limit: Limit | None = None
+    if reason == "length":
+        limit = "lines" if over else sequence.limit(context.ctx)
+    return Taken(count, row, sequence.said(text), reason, limit)
 
 
 def _text(sequence: Sequence, token: int, ends: bool, context: Context) -> str:
@@ -67,7 +71,7 @@ def _note_logprob(
         sequence.pending_logprobs.append(entry)
 
 
-def stopped(sequence: Sequence, reason: FinishReason) -> Stopped:
+def stopped(sequence: Sequence, reason: FinishReason, limit: Limit | None) -> Stopped:
     """The event that ends an answer."""
     tokens = tuple(sequence.tokens.tolist()) if sequence.request.tokens else ()
-    return Stopped(sequence.index, reason, sequence.text.stopped, tokens)
+    return Stopped(sequence.index, reason, sequence.text.stopped, tokens, limit)

@@ -28,7 +28,7 @@ from llmrun.engine.step_cost import StepCost
 from llmrun.engine.thread_choice import ThreadChoice
 from llmrun.errors import CANCELLED, INTERNAL, SHUTTING_DOWN, LlmrunError
 from llmrun.llama import Batch, Context, DecodeStatus
-from llmrun.types import Event, Failed, Finished, FinishReason, Pace, Started
+from llmrun.types import Event, Failed, Finished, FinishReason, Limit, Pace, Started
 
 Emit = Callable[[list[tuple[str, Event]]], None]
 
@@ -264,8 +264,9 @@ class Engine:
         """Take a sequence's next tokens and say what became certain by them."""
         request = sequence.request
         reason: FinishReason | None
+        limit: Limit | None
         if request.max_tokens == 0:  # only the prompt was wanted
-            reason = "length"
+            reason, limit = "length", request.limited_by
         else:
             chooser = self._choosers.of(sequence)
             chosen = chooser.tokens(row, sequence.draft, by_row=request.logprobs is not None)
@@ -279,12 +280,12 @@ class Engine:
                 self._say(job, Pace(sequence.index, sequence.generated, seconds * 1e3))
             if taken.text is not None:
                 self._say(job, taken.text)
-            reason = taken.reason
+            reason, limit = taken.reason, taken.limit
             if reason is None and sequence.full:
                 self.scheduler.shift(sequence)
                 self._drafting.forget(sequence)
         if reason is not None:
-            self._say(job, stopped(sequence, reason))
+            self._say(job, stopped(sequence, reason, limit))
             self._end(job, sequence)
 
     def _keep(self, sequence: Sequence, accepted: int) -> None:
@@ -320,7 +321,7 @@ class Engine:
             text, _ = sequence.lines.take(text, job.decoding_seconds(self._clock()), last=True)
         if (said := sequence.said(text)) is not None:
             self._say(job, said)
-        self._say(job, stopped(sequence, "length"))
+        self._say(job, stopped(sequence, "length", "time"))
         self._end(job, sequence)
 
     def _fail(self, job: Job, error: LlmrunError) -> None:

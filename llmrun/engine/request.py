@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from llmrun.engine.guide import Guide
-from llmrun.types import SamplingParams
+from llmrun.types import Limit, SamplingParams
 
 Adapters = tuple[float, ...]  # how strongly each of the loaded ones counts
 
@@ -27,6 +27,7 @@ class EngineRequest:
 
     max_tokens  tokens to generate per answer; 0: the prompt is computed and no more; None: as far as the
                 context reaches
+    limited_by  what `max_tokens` is the limit of
     stop        non-empty strings that end an answer; they are not part of it
     logprobs    None: off; k: with the k likeliest alternatives
     stages      with logprobs: also those after each sampler
@@ -57,6 +58,7 @@ class EngineRequest:
     deadline: float | None = None
     n: int = 1
     max_tokens: int | None = None
+    limited_by: Limit = "tokens"
     stop: tuple[str, ...] = field(default=())
     logprobs: int | None = None
     stages: bool = False

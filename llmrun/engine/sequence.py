@@ -10,7 +10,7 @@ from llmrun.engine.lines import Lines
 from llmrun.engine.request import EngineRequest
 from llmrun.engine.resident import Resident, Tokens
 from llmrun.engine.text import TextStream
-from llmrun.types import FinishReason, Text, TokenLogprob
+from llmrun.types import FinishReason, Limit, Text, TokenLogprob
 
 
 class State(enum.Enum):
@@ -134,7 +134,11 @@ class Sequence:
         ends a generation, or the grammar lets nothing follow it."""
         if ended or self.text.stopped is not None:
             return "stop"
-        limit = self.request.max_tokens
-        if limit is not None and self.generated >= limit:
-            return "length"
-        return "length" if self.length >= ctx and self.request.shift is None else None
+        return None if self.limit(ctx) is None else "length"
+
+    def limit(self, ctx: int) -> Limit | None:
+        """The limit that the answer has reached, if it has."""
+        most = self.request.max_tokens
+        if most is not None and self.generated >= most:
+            return self.request.limited_by
+        return "context" if self.length >= ctx and self.request.shift is None else None

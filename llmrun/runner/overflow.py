@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import msgspec
 
 from llmrun.engine.request import Shift
-from llmrun.types import GenerateRequest, Message
+from llmrun.types import GenerateRequest, Limit, Message
 
 Encode = Callable[[GenerateRequest], list[int]]
 
@@ -43,11 +43,14 @@ def fit(request: GenerateRequest, ids: list[int], ctx: int, encode: Encode) -> F
     return Fitted(shorter, len(ids) - len(shorter), shift)
 
 
-def answer_limit(max_tokens: int | None, room: int, shift: Shift | None) -> int:
-    """Tokens that an answer may have. One that shifts and has no limit ends after a whole context of them."""
+def answer_limit(max_tokens: int | None, room: int, shift: Shift | None) -> tuple[int, Limit]:
+    """Tokens that an answer may have, and which limit that is. One that shifts and has no limit ends after a
+    whole context of them."""
     if shift is not None:
-        return shift.window if max_tokens is None else max_tokens
-    return room if max_tokens is None else min(max_tokens, room)
+        return shift.window if max_tokens is None else max_tokens, "tokens"
+    if max_tokens is None or max_tokens > room:
+        return room, "context"
+    return max_tokens, "tokens"
 
 
 def _beginning(request: GenerateRequest, ids: Sequence[int], encode: Encode) -> int:

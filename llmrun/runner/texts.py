@@ -83,6 +83,7 @@ class TextDesk:
         self._announce(request, fitted.ids, turn)
         governing = Governing(request, turn, vocab, self._grammars, shown)
         seed, fixed = seed_of(options)
+        most, limited_by = answer_limit(options.max_tokens, room, fitted.shift)
         guides, biases = self._limiter.limit(governing.guides(), options, request.n)
         return EngineRequest(
             id=request.id,
@@ -93,7 +94,8 @@ class TextDesk:
             arrived=arrived,
             deadline=None if options.time_limit is None else arrived + options.time_limit,
             n=request.n,
-            max_tokens=answer_limit(options.max_tokens, room, fitted.shift),
+            max_tokens=most,
+            limited_by=limited_by,
             stop=governing.stops,
             logprobs=request.logprobs,
             stages=request.stages,

@@ -9,6 +9,9 @@ from typing import Any, Literal
 import msgspec
 
 FinishReason = Literal["stop", "length", "tool_calls"]
+Limit = Literal["tokens", "context", "time", "lines"]
+"""What ends an answer of the reason "length": the most tokens it may have, a full context, its time, or the
+rules of `llmrun.engine.lines`."""
 
 
 class TopLogprob(msgspec.Struct, frozen=True, array_like=True):
@@ -161,12 +164,13 @@ class CallArguments(msgspec.Struct, frozen=True, tag="call_arguments"):
 class Stopped(msgspec.Struct, frozen=True, tag="stopped"):
     """Answer `index` is complete. `stop_sequence` names the stop string that ended it, if one did.
     `tokens`: prompt and answer as token ids, where the request wanted them. A call that the length
-    limit cut is "length", not "tool_calls"."""
+    limit cut is "length", not "tool_calls". `limit` is there with the reason "length"."""
 
     index: int
     reason: FinishReason
     stop_sequence: str | None = None
     tokens: tuple[int, ...] = ()
+    limit: Limit | None = None
 
 
 class Finished(msgspec.Struct, frozen=True, tag="finished"):

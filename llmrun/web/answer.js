@@ -6,6 +6,7 @@
  *   state    "streaming", "done", "stopped" (by the person), "failed"
  *   notice   what went wrong, in words; "" where nothing did
  *   finish   the reason it ended: "stop", "length", …
+ *   limit    what cut it off, of the reason "length": "tokens", "context", "time", …
  *   progress fraction of the prompt that is computed, null where unknown
  *   figures  tokens and speeds; null until the end
  */
@@ -14,7 +15,7 @@ import { number, seconds, tokens } from "./figures.js";
 
 export function newAnswer(model) {
   return {
-    role: "assistant", content: "", reasoning: "", state: "streaming", notice: "", finish: "",
+    role: "assistant", content: "", reasoning: "", state: "streaming", notice: "", finish: "", limit: "",
     progress: null, figures: null, model,
   };
 }
@@ -30,6 +31,17 @@ export function fold(answer, chunk) {
   answer.content += choice.delta?.content ?? "";
   answer.reasoning += choice.delta?.reasoning_content ?? "";
   if (choice.finish_reason) answer.finish = choice.finish_reason;
+  if (choice.limit) answer.limit = choice.limit;
+}
+
+const CUT = {
+  tokens: "the limit of tokens is reached", context: "the context is full", time: "its time is up",
+};
+
+/** Why an answer is shorter than the model would have made it, in words; "" where it is not. */
+export function cutOff({ finish, limit }) {
+  if (finish !== "length") return "";
+  return `Cut off: ${CUT[limit] ?? "the limit of tokens, or the end of the context"}`;
 }
 
 function figures(usage, timings) {

@@ -4,7 +4,7 @@
  * `actions` has `edit(text)`, `regenerate()` and `more()`; they are called for this message.
  */
 
-import { figureLines } from "./answer.js";
+import { cutOff, figureLines } from "./answer.js";
 import { copyButton } from "./copy.js";
 import { h } from "./dom.js";
 import { Prose } from "./prose.js";
@@ -81,7 +81,7 @@ export class AnswerMessage {
     this.waiting.hidden = !streams || content !== "" || reasoning !== "";
     if (progress !== null && progress < 1) this.waits(`Reading the prompt: ${Math.round(progress * 100)} %`);
     this.showThinking(reasoning, streams && !content);
-    const said = notice || (finish === "length" ? "Cut off: the limit of tokens, or the end of the context" : "");
+    const said = notice || cutOff(this.message);
     this.notice.textContent = said;
     this.notice.hidden = !said;
     this.foot.hidden = streams;

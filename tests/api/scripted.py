@@ -20,6 +20,7 @@ from llmrun.types import (
     Event,
     Finished,
     GenerateRequest,
+    Limit,
     Progress,
     Reasoning,
     Started,
@@ -60,11 +61,13 @@ def token(text: str | bytes, logprob: float = -0.5, *top: tuple[str, float]) -> 
     return TokenLogprob(7, raw, logprob, others)
 
 
-def answer(*pieces: str, n: int = 1, reason: str = "stop", prompt: int = 5) -> list[Event]:
+def answer(
+    *pieces: str, n: int = 1, reason: str = "stop", prompt: int = 5, limit: Limit | None = None
+) -> list[Event]:
     """The events of a request whose answers all say `pieces`."""
     events: list[Event] = [Started(prompt, 42), Progress(prompt, prompt, 2)]
     events += [Text(index, piece) for piece in pieces for index in range(n)]
-    events += [Stopped(index, reason) for index in range(n)]
+    events += [Stopped(index, reason, limit=limit) for index in range(n)]
     usage = Usage(prompt=prompt, completion=len(pieces) * n, cached=2)
     return [*events, Finished(usage, TIMINGS)]
 

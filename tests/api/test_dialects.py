@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 from starlette.testclient import TestClient
 
 from llmrun.errors import CONTEXT_LENGTH, INTERNAL, OVERLOADED, Kind, LlmrunError
-from llmrun.types import Event, Failed, GenerateRequest
+from llmrun.types import Event, Failed, GenerateRequest, Limit
 from tests.api.openai.test_models import stored
-from tests.api.scripted import MODEL, ScriptedService
+from tests.api.scripted import MODEL, ScriptedService, answer
 from tests.api.test_liveness import ROUTES
 
 CHATS = [path for path, body in ROUTES.items() if "messages" in body]
@@ -153,6 +153,24 @@ def test_empty_stop_string_is_a_400_and_an_empty_list_of_them_is_none(
     assert stops("x", "").status_code == 400
     assert stops().status_code == 200
     assert service.asked[-1].options.stop == ()
+
+
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize("path", ROUTES)
+def test_answer_cut_by_any_limit_says_by_which_and_one_that_ended_says_nothing_of_it(
+    http: TestClient, service: ScriptedService, path: str, stream: bool
+) -> None:
+    limit: Limit | None
+
+    async def cut(_: GenerateRequest) -> AsyncGenerator[Event, None]:
+        for event in answer("Hello", reason="length" if limit else "stop", limit=limit):
+            yield event
+
+    service.script = cut
+    for limit in get_args(Limit):
+        assert f'"limit":"{limit}"' in ask(http, path, stream=stream).text.replace(": ", ":")
+    limit = None
+    assert '"limit":' not in ask(http, path, stream=stream).text
 
 
 @pytest.mark.parametrize("path", ROUTES)

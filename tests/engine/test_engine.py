@@ -128,7 +128,7 @@ def test_engine_answer_ends_before_a_line_that_is_indented_too_little(model: Mod
         request = work.submit(_prompt(7, 9), params=newline, min_indent=2)
         work.wait()
         assert joined_text(work.events[request]) == "\n"
-        assert work.stopped(request).reason == "length"
+        assert (work.stopped(request).reason, work.stopped(request).limit) == ("length", "lines")
         assert work.finished(request).usage.completion == 2
 
 
@@ -392,7 +392,8 @@ def test_engine_request_whose_time_is_up_ends_with_what_it_has(model: Model) -> 
         work.wait()
         events = work.events[request]
         assert isinstance(events[-1], Finished)
-        assert [event.reason for event in events if isinstance(event, Stopped)] == ["length"]
+        ends = [(event.reason, event.limit) for event in events if isinstance(event, Stopped)]
+        assert ends == [("length", "time")]
         assert 0 < events[-1].usage.completion < 60
         assert joined_text(events)
         assert not work.engine.scheduler.running

@@ -53,5 +53,5 @@ def test_answer_without_shift_ends_where_the_context_is_full(model: Model) -> No
     with running(model, ctx=256) as work:
         request_id = work.submit(PROMPT, max_tokens=1000)
         work.wait()
-        assert work.stopped(request_id).reason == "length"
+        assert (work.stopped(request_id).reason, work.stopped(request_id).limit) == ("length", "context")
         assert work.finished(request_id).usage.completion == 256 - len(PROMPT)

@@ -3,7 +3,9 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
+from llmrun.engine.request import Shift
 from llmrun.runner.overflow import (
+    answer_limit,
     answer_room,
     shorter_conversations,
     shortest_cut,
@@ -19,6 +21,14 @@ def talk(*roles: str) -> tuple[Message, ...]:
 
 def contents(messages: tuple[Message, ...]) -> str:
     return "".join(message.content for message in messages)
+
+
+def test_answer_limit_says_whether_it_is_what_was_wanted_or_the_room_there_is() -> None:
+    assert answer_limit(9, 20, None) == (9, "tokens")
+    assert answer_limit(20, 20, None) == (20, "tokens")
+    assert answer_limit(21, 20, None) == (20, "context")
+    assert answer_limit(None, 20, None) == (20, "context")
+    assert answer_limit(21, 20, Shift(30, 2)) == (21, "tokens")  # it goes on where the context is full
 
 
 def test_without_middle_keeps_both_ends() -> None:

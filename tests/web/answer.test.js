@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { figureLines, fold, newAnswer } from "../../llmrun/web/answer.js";
+import { cutOff, figureLines, fold, newAnswer } from "../../llmrun/web/answer.js";
 
 const delta = (fields, finish_reason = null) => ({ choices: [{ index: 0, delta: fields, finish_reason }] });
 
@@ -26,6 +26,19 @@ test("fold text, reasoning, progress and figures make one message", () => {
   assert.deepEqual(answer.figures, {
     prompt: 9, completion: 4, cached: 5, reasoning: 2, speed: 142.6, promptSpeed: 900, ttft: 21.4, queue: 0.2,
   });
+});
+
+test("cutOff names the limit that ended an answer, and none where it ended by itself", () => {
+  const told = (reason, limit) => {
+    const answer = newAnswer("tiny:1m");
+    fold(answer, { choices: [{ index: 0, delta: {}, finish_reason: reason, ...(limit && { limit }) }] });
+    return cutOff(answer);
+  };
+  assert.match(told("length", "tokens"), /limit of tokens is reached/);
+  assert.match(told("length", "context"), /context is full/);
+  assert.match(told("length", "time"), /time is up/);
+  assert.match(cutOff({ finish: "length" }), /or the end of the context/); // kept by an earlier page
+  assert.equal(told("stop"), "");
 });
 
 test("fold an error in the stream is thrown with its code, and the text before it stays", () => {

@@ -12,6 +12,7 @@ import msgspec
 from llmrun.api import sse
 from llmrun.api.anthropic.bodies import MessagesBody
 from llmrun.api.anthropic.content import Block, Blocks
+from llmrun.api.gathered import limited
 from llmrun.api.oneline import Json
 from llmrun.types import Event, Finished, Started, Stopped, Tokenized, Usage
 
@@ -52,16 +53,15 @@ def usage_of(usage: Usage) -> Json:
     }
 
 
-def end_of(body: MessagesBody, stopped: Stopped, usage: Usage) -> Json:
-    """Why the answer ended. A stop string of the model's own ends its turn, as its end token does. Where its
-    time may have been up, that counts as a limit of its own."""
+def end_of(body: MessagesBody, stopped: Stopped) -> Json:
+    """Why the answer ended. A stop string of the model's own ends its turn, as its end token does. Of the
+    limits only a full context has a word of its own."""
     sequence = stopped.stop_sequence if stopped.stop_sequence in (body.stop_sequences or ()) else None
     reason = "stop_sequence" if sequence is not None else "end_turn"
     if stopped.reason == "tool_calls":
         reason = "tool_use"
     elif stopped.reason == "length":
-        whole = usage.completion >= body.max_tokens or body.time_limit is not None
-        reason = "max_tokens" if whole else "model_context_window_exceeded"
+        reason = "model_context_window_exceeded" if stopped.limit == "context" else "max_tokens"
     return {"stop_reason": reason, "stop_sequence": sequence}
 
 
@@ -83,15 +83,19 @@ class Answer:
         return self.blocks.grow(event)
 
     def ending(self) -> tuple[Json, Json, Json]:
-        """The reason, the usage, and what only some replies have: the timings, which are ours, and for those
-        who asked to have the conversation made shorter, that nothing of it was left out."""
+        """The reason, the usage, and what only some replies have: the timings and the limit that cut the
+        answer, which are ours, and for those who asked to have the conversation made shorter, that nothing of
+        it was left out."""
         assert self._stopped is not None
         assert self._finished is not None
         usage = self._finished.usage
-        more: Json = {"timings": msgspec.to_builtins(self._finished.timings)}
+        more: Json = {
+            **limited(self._stopped.limit),
+            "timings": msgspec.to_builtins(self._finished.timings),
+        }
         if self._body.context_management is not None:
             more["context_management"] = {"applied_edits": []}
-        return end_of(self._body, self._stopped, usage), usage_of(usage), more
+        return end_of(self._body, self._stopped), usage_of(usage), more
 
 
 class MessageReply:

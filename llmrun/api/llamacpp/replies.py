@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from llmrun.api import sse
+from llmrun.api.gathered import limited
 from llmrun.api.llamacpp.bodies import Completing
 from llmrun.api.llamacpp.probabilities import probabilities
 from llmrun.api.oneline import Json
@@ -123,8 +124,9 @@ class _Completion:
             },
             "prompt": question.prompt,
             "has_new_line": answer.has_new_line,
-            "truncated": bool(usage.truncated or (stopped.reason == "length" and window and total >= window)),
+            "truncated": bool(usage.truncated) or stopped.limit == "context",
             "stop_type": _stop_type(stopped),
+            **limited(stopped.limit),
             "stopping_word": stopped.stop_sequence or "",
             "tokens_cached": usage.cached,
             "timings": llama_timings(usage, finished.timings),

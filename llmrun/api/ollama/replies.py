@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import msgspec
 
 from llmrun.api.arguments import whole_object
-from llmrun.api.gathered import Gathered, GatheredCall, OfAnswer
+from llmrun.api.gathered import Gathered, GatheredCall, OfAnswer, limited
 from llmrun.api.ollama.lines import Json, line
 from llmrun.types import (
     CallArguments,
@@ -70,7 +70,8 @@ def stopped(event: Stopped) -> Json:
     """Why the answer ended (calls end it like all else), and its prompt and answer as `context` where the
     request wanted them."""
     reason = "length" if event.reason == "length" else "stop"
-    return {"done_reason": reason, **({"context": list(event.tokens)} if event.tokens else {})}
+    context = {"context": list(event.tokens)} if event.tokens else {}
+    return {"done_reason": reason, **limited(event.limit), **context}
 
 
 def called(call: GatheredCall, number: int) -> list[Json]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from llmrun.api.continuing import continuing
-from llmrun.api.gathered import Gathered, OfAnswer
+from llmrun.api.gathered import Gathered, OfAnswer, limited
 from llmrun.api.oneline import Json
 from llmrun.api.openai.bodies import ChatBody
 from llmrun.api.openai.logprobs import chat_logprobs
@@ -83,6 +83,7 @@ class ChatReply:
             "message": _assistant(answer),
             "logprobs": logprobs,
             "finish_reason": answer.reason,
+            **limited(answer.limit),
         }
 
 
@@ -126,7 +127,9 @@ class ChatStream:
             case CallArguments():
                 return self._call(event, {"function": {"arguments": event.text}}) if event.text else b""
             case Stopped():
-                return self._chunks.hold(_choice(event.index, {}, None, event.reason))
+                return self._chunks.hold(
+                    {**_choice(event.index, {}, None, event.reason), **limited(event.limit)}
+                )
             case Started():
                 first: Json = {"role": "assistant", "content": self._content, "refusal": None}
                 return b"".join(self._delta(index, first) for index in range(self._count))

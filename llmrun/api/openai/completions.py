@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from llmrun.api.gathered import Gathered, OfAnswer
+from llmrun.api.gathered import Gathered, OfAnswer, limited
 from llmrun.api.oneline import Json
 from llmrun.api.openai.bodies import CompletionBody
 from llmrun.api.openai.logprobs import LegacyLogprobs
@@ -73,7 +73,8 @@ class CompletionReply:
                 logprobs = None
                 if self._wants_logprobs:
                     logprobs = LegacyLogprobs(asked).take([*prompt, *answer.logprobs])
-                choices.append(_choice(len(choices), answer.text, logprobs, answer.reason))
+                choice = _choice(len(choices), answer.text, logprobs, answer.reason)
+                choices.append({**choice, **limited(answer.limit)})
         usage, timings = self._tally.usage(), self._tally.timings()
         return {**self._head, "choices": choices, "usage": usage, "timings": timings}
 
@@ -117,7 +118,8 @@ class CompletionStream:
             first = request * self._n
             return b"".join(self._scores(first + index, event) for index in range(self._n))
         if isinstance(event, Stopped):
-            return self._chunks.hold(_choice(request * self._n + event.index, "", None, event.reason))
+            choice = _choice(request * self._n + event.index, "", None, event.reason)
+            return self._chunks.hold({**choice, **limited(event.limit)})
         if isinstance(event, Progress) and self._wants_progress:
             return self._chunks.progress(event)
         if isinstance(event, Finished):

@@ -16,6 +16,7 @@ from llmrun.types import (
     CallStarted,
     Event,
     Finished,
+    Limit,
     Progress,
     Reasoning,
     Started,
@@ -232,13 +233,17 @@ def test_stop_string_of_the_models_own_is_the_end_of_its_turn() -> None:
     assert ended(Stopped(0, "stop", "<|user|>"), stop_sequences=["x"]) == ("end_turn", None)
 
 
-def test_limit_and_full_context_are_told_apart() -> None:
-    assert ended(Stopped(0, "length"), completion=100) == ("max_tokens", None)
-    assert ended(Stopped(0, "length"), completion=40) == ("model_context_window_exceeded", None)
-
-
-def test_time_limit_is_told_as_a_limit() -> None:
-    assert ended(Stopped(0, "length"), completion=40, time_limit=1.5) == ("max_tokens", None)
+@pytest.mark.parametrize(
+    ("limit", "reason"),
+    [
+        ("tokens", "max_tokens"),
+        ("context", "model_context_window_exceeded"),
+        ("time", "max_tokens"),  # the request's own or the daemon's: the window was not full
+        ("lines", "max_tokens"),
+    ],
+)
+def test_only_a_full_context_is_told_as_a_full_context(limit: Limit, reason: str) -> None:
+    assert ended(Stopped(0, "length", limit=limit), completion=40) == (reason, None)
 
 
 @pytest.mark.parametrize(

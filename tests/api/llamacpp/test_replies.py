@@ -12,6 +12,7 @@ from llmrun.api.llamacpp.replies import Asked, CompletionReply, CompletionStream
 from llmrun.types import (
     Event,
     Finished,
+    Limit,
     Pace,
     Progress,
     Rendered,
@@ -33,12 +34,14 @@ def asked(**fields: Any) -> Asked:
     return Asked(body, "tiny:1m", settings, lambda: 8)
 
 
-def told(*texts: Text, reason: str = "stop", stop: str | None = None, n: int = 1) -> list[Event]:
+def told(
+    *texts: Text, reason: str = "stop", stop: str | None = None, n: int = 1, limit: Limit | None = None
+) -> list[Event]:
     """A request whose answers are made of `texts`; its prompt has three tokens, one of them cached."""
     events: list[Event] = [Started(3, 42), Progress(3, 3, 1, 20.0), *texts, Rendered("<s>Once")]
     for index in range(n):
         made = tuple(t for text in texts if text.index == index for t in text.tokens)
-        events.append(Stopped(index, reason, stop, PROMPT + made))  # type: ignore[arg-type]
+        events.append(Stopped(index, reason, stop, PROMPT + made, limit))  # type: ignore[arg-type]
     made_in_all = sum(len(text.tokens) for text in texts)
     return [*events, Finished(Usage(prompt=3, completion=made_in_all, cached=1), TIMINGS)]
 
@@ -112,7 +115,8 @@ def test_reply_says_how_the_answer_stopped(reason: str, stop: str | None, stop_t
 
 def test_reply_answer_that_filled_the_context_is_truncated() -> None:
     full = (Text(0, "hello", tokens=(5, 6, 7, 8, 9)),)
-    assert whole(asked(), told(*full, reason="length"))["truncated"]
+    assert whole(asked(), told(*full, reason="length", limit="context"))["truncated"]
+    assert not whole(asked(), told(*full, reason="length", limit="time"))["truncated"]
     assert not whole(asked(), told(*full, reason="stop"))["truncated"]
 
 

@@ -22,6 +22,7 @@ from llmrun.types import (
     Failed,
     Finished,
     GenerateRequest,
+    Limit,
     Message,
     Options,
     Reasoning,
@@ -35,9 +36,9 @@ from tests.api.scripted import MODEL, TIMINGS, Script, answer
 from tests.cli.conftest import TIMEOUT, Shell
 
 
-def says(*pieces: str, reason: str = "stop") -> Script:
+def says(*pieces: str, reason: str = "stop", limit: Limit | None = None) -> Script:
     async def script(_request: GenerateRequest) -> AsyncGenerator[Event, None]:
-        for event in answer(*pieces, reason=reason):
+        for event in answer(*pieces, reason=reason, limit=limit):
             yield event
 
     return script
@@ -194,10 +195,17 @@ def test_verbose_puts_figures_on_stderr(served: Shell) -> None:
     assert "ttft     21 ms" in done.err
 
 
-def test_answer_cut_by_the_context_is_noted_and_by_a_wanted_limit_is_not(served: Shell) -> None:
-    served.daemon.script = says("x", reason="length")
-    assert "cut off" in served.run("run", MODEL, "hi").err
-    assert served.run("run", MODEL, "hi", "--max-tokens", "1").err == ""
+@pytest.mark.parametrize(
+    ("limit", "told"),
+    [("context", "the context is full"), ("time", "its time is up"), ("tokens", "max_tokens is reached")],
+)
+def test_answer_cut_by_a_limit_says_which_unless_it_was_wanted(
+    served: Shell, limit: Limit, told: str
+) -> None:
+    served.daemon.script = says("x", reason="length", limit=limit)
+    assert f"cut off: {told}" in served.run("run", MODEL, "hi").err.replace("the model's own ", "")
+    noted = served.run("run", MODEL, "hi", "--max-tokens", "1").err
+    assert (noted == "") == (limit == "tokens")
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 import msgspec
 
 from llmrun.api import sse
-from llmrun.api.gathered import Gathered, OfAnswer
+from llmrun.api.gathered import Gathered, OfAnswer, limited
 from llmrun.api.oneline import Json
 from llmrun.api.openai.reply import Tally
 from llmrun.api.openai.responses.bodies import ResponsesBody
@@ -46,10 +46,11 @@ class GrowingResponse:
     def ended(self) -> Json:
         """The whole response, which is kept now where the body wanted that."""
         cut = self._gathered.reason == "length"
+        why = {"reason": "max_output_tokens", **limited(self._gathered.limit)}
         response = {
             **self._fields,
             "status": "incomplete" if cut else "completed",
-            "incomplete_details": {"reason": "max_output_tokens"} if cut else None,
+            "incomplete_details": why if cut else None,
             "output": self._output.items,
             "usage": _usage(self._tally.total()),
             "timings": self._tally.timings(),
