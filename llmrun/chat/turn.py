@@ -42,7 +42,7 @@ class Turn:
         syntax = self.syntax
         if request.tool_choice.mode == "none":
             syntax = dataclasses.replace(syntax, calls=None)
-        return OutputParser(syntax, request.tools, self.primed)
+        return OutputParser(syntax, request.tools, self.primed, inline=request.inline_reasoning)
 
     def shown(self, vocab: Vocab) -> dict[int, bytes]:
         """The control tokens that the parser looks for, and how they are spelt."""

@@ -69,6 +69,7 @@ class GenerateRequest(msgspec.Struct, frozen=True, kw_only=True, tag="generate")
     tools            what the model may call
     tool_choice      whether it may, must or must not
     thinking         what is said of its reasoning; None: nothing
+    inline_reasoning  reasoning is part of the text, between its markers as the model writes them
     continues        the last message is the assistant's, unfinished: the answer goes on from it
     overflow         what becomes of a prompt that is too long, or of an answer that fills the context:
                      an error and the end; or the oldest part behind the system prompt, or the middle of
@@ -103,6 +104,7 @@ class GenerateRequest(msgspec.Struct, frozen=True, kw_only=True, tag="generate")
     tools: tuple[Tool, ...] = ()
     tool_choice: ToolChoice = ToolChoice()
     thinking: Thinking | None = None
+    inline_reasoning: bool = False
     continues: bool = False
     overflow: Overflow = "error"
     client: str = ""

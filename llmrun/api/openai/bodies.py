@@ -81,6 +81,13 @@ class ChatBody(OfChat, Sampling):
     web_search_options: Annotated[object, Refused("a web search")] = None
     moderation: Annotated[object, Refused("moderation")] = None
 
+    @property
+    def inlines_reasoning(self) -> bool:
+        """Whether reasoning is part of the content."""
+        return self.reasoning_format == "none" or bool(
+            self.reasoning_format == "deepseek-legacy" and self.stream
+        )
+
     @model_validator(mode="after")
     def _rules_between_fields(self) -> ChatBody:
         if self.top_logprobs and not self.logprobs:

@@ -49,6 +49,7 @@ def to_request(body: ChatBody, request_id: str) -> GenerateRequest:
         thinking=thinking(
             body.reasoning_effort, body.thinking_budget_tokens, field="reasoning_effort", think=body.think
         ),
+        inline_reasoning=body.inlines_reasoning,
         **body.wishes(),
     )
     return continuing(request, last=f"messages.{len(messages) - 1}")

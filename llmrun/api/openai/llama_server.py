@@ -5,7 +5,7 @@ Those that its own routes take as well are in `llmrun.api.llama_fields`, its sam
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
@@ -29,7 +29,11 @@ class OfChat(Body):
         Field(ge=-1, le=INT32, description="llama.cpp's; tokens of reasoning at most; −1: no limit"),
     ] = None
     reasoning_format: Annotated[
-        object, Refused("reasoning that is left in the content", unless=("auto", "deepseek"))
+        Literal["none", "auto", "deepseek", "deepseek-legacy"] | None,
+        Field(
+            description="llama.cpp's; `none` leaves reasoning in the content, between its tags, "
+            "`deepseek-legacy` does so in a stream; `auto` (the default) and `deepseek` tell it apart"
+        ),
     ] = None
     continue_final_message: Annotated[
         object, Refused("an answer that does not go on from the assistant's last message", unless=(True,))

@@ -33,13 +33,17 @@ class OutputParser:
             nothing but its looks tells a call, only these are called. Empty: any name, any type
     primed  what the answer begins with though the prompt already holds it (see `primed_by`); what it
             brings comes with the first pieces
+    inline  reasoning is content, between its markers as they are written
     """
 
-    def __init__(self, syntax: Syntax, tools: Iterable[Tool] = (), primed: str = "") -> None:
+    def __init__(
+        self, syntax: Syntax, tools: Iterable[Tool] = (), primed: str = "", *, inline: bool = False
+    ) -> None:
         self._syntax = syntax
         self._markers = Markers(syntax)
         self._tools = {tool.name: tool for tool in tools}
         self._source = Source(primed)
+        self._inline = inline
         self._pieces: list[Piece] = []
         self._call = 0
         self._blank: str | None = ""  # white space in front of what may be content; None: content has begun
@@ -72,10 +76,11 @@ class OutputParser:
         if not self._syntax.content.open.strip():
             yield from self._source.skip_exactly(self._syntax.content.open)
         while (kind := (yield from self._marker())) not in (None, END):
+            marker = self._source.since_pin
             if kind != CALL:
                 self._source.unpin()
             if kind == REASONING:
-                yield from self._thinking()
+                yield from self._thinking(marker)
             if kind != STRAY and (kind != CALL or (yield from self._called())):
                 self._blank = ""
         if self._blank and not self._call:
@@ -106,9 +111,17 @@ class OutputParser:
         self._blank = (self._blank or "") + self._source.take(space)
         return True
 
-    def _thinking(self) -> Reading[None]:
-        closes = self._markers.closes
-        yield from self._source.until(closes, lambda text: self._pieces.append(ReasoningPiece(text)))
+    def _thinking(self, marker: str) -> Reading[None]:
+        """Read reasoning behind `marker` and up to what ends it."""
+        closes, source = self._markers.closes, self._source
+        if not self._inline:
+            yield from source.until(closes, lambda text: self._pieces.append(ReasoningPiece(text)))
+            return
+        self._content(marker)
+        which = yield from source.until(closes, self._content, pin=True)
+        if which is not None and closes[which] != self._syntax.end:
+            self._content(source.since_pin)
+        source.unpin()
 
     def _called(self) -> Reading[bool]:
         """Read the calls behind a marker. False where there is none: then the marker's first character is

@@ -45,6 +45,11 @@ class Source:
     def rest(self) -> str:
         return self.text[self.at :]
 
+    @property
+    def since_pin(self) -> str:
+        """What was read since `pin`; "" where nothing is pinned."""
+        return "" if self.pinned is None else self.text[self.pinned : self.at]
+
     def pin(self) -> None:
         self.pinned = self.at
 

@@ -63,13 +63,19 @@ def folded(pieces: Iterable[Piece]) -> Parsed:
 
 
 def parsed(
-    text: str, syntax: Syntax, tools: Iterable[Tool] = (), *, primed: str = "", cut: bool = False
+    text: str,
+    syntax: Syntax,
+    tools: Iterable[Tool] = (),
+    *,
+    primed: str = "",
+    cut: bool = False,
+    inline: bool = False,
 ) -> Parsed:
     """The message in `text`; the same whether it comes at once or bit by bit, or the test fails."""
     tools = tuple(tools)
     results = []
     for feeds in ([text], list(text)):
-        parser = OutputParser(syntax, tools, primed)
+        parser = OutputParser(syntax, tools, primed, inline=inline)
         pieces = [piece for feed in feeds for piece in parser.feed(feed)]
         results.append(folded([*pieces, *parser.close(cut)]))
     assert results[0] == results[1]

@@ -20,6 +20,28 @@ def test_parser_reasoning_content_and_calls_come_apart() -> None:
     assert all(call.complete for call in found.calls)
 
 
+@pytest.mark.parametrize(
+    ("primed", "text", "content"),
+    [
+        ("", "<think>\nHm.\n</think>\n\nLook:\n", "<think>\nHm.\n</think>\n\nLook:\n"),
+        ("", "<think>Hm.</think>Look", "<think>Hm.</think>Look"),  # as written, not as the template would
+        ("<think>\n", "Hm.\n</think>\n\nLook", "<think>\nHm.\n</think>\n\nLook"),
+        ("</think>\n", "Look", "Look"),  # thinking was over before the answer began
+        ("", "<think>\nHm.", "<think>\nHm."),
+        ("", "Look", "Look"),
+    ],
+)
+def test_parser_inline_reasoning_is_content_as_it_was_written(primed: str, text: str, content: str) -> None:
+    found = parsed(text, HERMES, primed=primed, inline=True)
+    assert (found.content, found.reasoning, found.calls) == (content, "", [])
+
+
+def test_parser_inline_reasoning_that_speaks_of_a_call_makes_none() -> None:
+    found = parsed(f"<think>Say {WEATHER}</think>Look{WEATHER}<|im_end|>", HERMES, inline=True)
+    assert found.content == f"<think>Say {WEATHER}</think>Look"
+    assert [call.arguments["city"] for call in found.calls] == ['Zürich "x"']
+
+
 def test_parser_text_behind_a_call_is_kept() -> None:
     assert parsed(f"{WEATHER}\nDone.", HERMES).content == "\nDone."
 

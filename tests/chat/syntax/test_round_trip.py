@@ -20,7 +20,8 @@ from hypothesis import strategies as st
 from llmrun.chat.syntax import NestedArguments, PythonArguments, Syntax, derive
 from llmrun.chat.template import ChatTemplate
 from tests.chat.syntax.families import FAMILIES, HARMONY
-from tests.chat.syntax.turns import Turn, differences
+from tests.chat.syntax.parsing import parsed
+from tests.chat.syntax.turns import Turn, differences, written
 
 ENV = "LLMRUN_TEST_TEMPLATES"
 FILES = sorted(Path(os.environ[ENV]).glob("*.jinja")) if ENV in os.environ else []
@@ -142,6 +143,23 @@ def test_round_trip_known_turns_come_back(family: str, turn: Turn) -> None:
     template, syntax = read(SOURCES[family])
     assert syntax.calls
     assert not fits(syntax, turn) or not differences(template, syntax, turn)
+
+
+@pytest.mark.parametrize("family", SOURCES)
+def test_round_trip_inline_reasoning_stands_in_front_of_content_between_its_markers(family: str) -> None:
+    template, syntax = read(SOURCES[family])
+    turn = Turn("Hello", "Let me think.")
+    found = written(template, syntax, turn)
+    if syntax.reasoning is None or found is None or turn.reasoning not in found[0]:
+        pytest.skip("it writes no reasoning")
+    apart = parsed(found[0], syntax, primed=found[1])
+    inline = parsed(found[0], syntax, primed=found[1], inline=True)
+    assert (apart.reasoning, inline.reasoning) == (turn.reasoning, "")
+    assert inline.content.strip().startswith(syntax.reasoning.open.strip())
+    before, thought, behind = inline.content.partition(turn.reasoning)
+    assert "".join((before + thought).split()) in "".join((found[1] + found[0]).split())
+    assert behind.rstrip().endswith(apart.content.strip())
+    assert syntax.reasoning.close.strip()[:3] in behind
 
 
 @pytest.mark.parametrize("family", SOURCES)
