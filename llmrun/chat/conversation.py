@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import json
 import string
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Sequence, Set
 from typing import Any
 
 import msgspec
@@ -34,6 +34,48 @@ def tool_variables(tools: Sequence[Tool]) -> list[Variables]:
         }
         for tool in tools
     ]
+
+
+NO_RESULT = "There is no result: this call was not completed."
+"""Stands for the result of a call that got none, as agents write it of a call that was interrupted."""
+
+
+def with_results(messages: Sequence[Message]) -> list[Message]:
+    """The same, behind each turn that calls tools a result for each call, in the order of the calls.
+
+    Clients may send results as they come, and none for a call that was interrupted; where a template shows no
+    ids, a model tells by their places which is whose. Calls that end the conversation stay open.
+    """
+    later = {message.tool_call_id for message in messages if message.tool_call_id}
+    found: list[Message] = []
+    results: list[Message] = []
+    calls: tuple[ToolCall, ...] = ()
+    for message in messages:
+        if message.role == "tool":
+            results.append(message)
+            continue
+        found += _by_call(results, calls, later)
+        results, calls = [], message.tool_calls
+        found.append(message)
+    return [*found, *(_by_call(results, calls, later) if results else ())]
+
+
+def _by_call(results: list[Message], calls: Sequence[ToolCall], later: Set[str]) -> list[Message]:
+    """`later`: the ids of calls that are answered, here or further on. Results of which one answers none of
+    the calls stay as they are."""
+    made = [(call.id, str(place), call.name) for place, call in enumerate(calls)]
+    placed = []
+    for result in results:
+        answered = _answered(result, made)
+        if answered is None:
+            return results
+        made.remove(answered)
+        placed.append((int(answered[1]), result))
+    for id, place, name in made:
+        if id not in later:
+            missing = Message(role="tool", content=NO_RESULT, name=name, tool_call_id=id or None)
+            placed.append((int(place), missing))
+    return [result for _, result in sorted(placed, key=lambda pair: pair[0])]
 
 
 def message_variables(

@@ -66,7 +66,7 @@ class Renderer:
 
     def render(self, request: GenerateRequest) -> Turn:
         """LlmrunError TEMPLATE or INVALID_REQUEST (with the field) where there is no prompt."""
-        messages = list(request.messages or ())
+        messages = conversation.with_results(request.messages or ())
         _check(request, messages)
         check_tools(request)
         thinking = request.thinking or Thinking()

@@ -155,6 +155,47 @@ def test_ids_that_a_template_refuses_are_shortened_alike_for_call_and_result() -
     assert f"{short} 21 degrees" in said
 
 
+TWO_CALLS = tuple(ToolCall(name=f"get_{name}", id=f"call_{name}") for name in ("rain", "wind"))
+BY_ID = [
+    Message(role="tool", content=f"much {name}", tool_call_id=f"call_{name}") for name in ("rain", "wind")
+]
+BY_NAME = [Message(role="tool", content=f"much {name}", name=f"get_{name}") for name in ("rain", "wind")]
+
+
+@pytest.mark.parametrize("results", [BY_ID, BY_NAME], ids=["by id", "by name"])
+@pytest.mark.parametrize("template", [TOOLS, SMOLLM2], ids=["own", "as text"])
+def test_results_stand_in_the_order_of_their_calls_however_they_came(
+    template: str, results: list[Message]
+) -> None:
+    called = Message(role="assistant", tool_calls=TWO_CALLS)
+    came = text(template, ASK, called, *reversed(results), ASK, called, *results, tools=(WEATHER,))
+    assert came == text(template, ASK, called, *results, ASK, called, *results, tools=(WEATHER,))
+    assert 0 < came.index("much rain") < came.index("much wind")
+
+
+def test_result_that_answers_no_call_leaves_all_results_as_they_came() -> None:
+    stray = Message(role="tool", content="much sun", tool_call_id="call_sun")
+    said = text(TOOLS, ASK, Message(role="assistant", tool_calls=TWO_CALLS), BY_ID[1], stray, BY_ID[0])
+    assert said.index("much wind") < said.index("much sun") < said.index("much rain")
+
+
+@pytest.mark.parametrize("template", [TOOLS, SMOLLM2], ids=["own", "as text"])
+@pytest.mark.parametrize("given", [0, 1])
+def test_call_without_a_result_gets_one_that_says_so_in_its_place(template: str, given: int) -> None:
+    called = Message(role="assistant", tool_calls=TWO_CALLS)
+    said = text(template, ASK, called, BY_ID[given], ASK, tools=(WEATHER,))
+    results = [said.index(words) for words in ("There is no result", BY_ID[given].content)]
+    assert results == sorted(results, reverse=given == 0)
+    assert said.count("There is no result") == 1
+    assert text(template, ASK, called, ASK, tools=(WEATHER,)).count("There is no result") == 2
+
+
+def test_result_that_comes_behind_other_turns_is_waited_for() -> None:
+    said = text(TOOLS, ASK, CALLED, ASK, RESULT)
+    assert "There is no result" not in said
+    assert "21 degrees" in said
+
+
 def test_turn_that_the_template_refuses_is_an_error_in_its_words() -> None:
     error = refused(MISTRAL, ASK, ASK)
     assert error.kind is TEMPLATE

@@ -109,16 +109,21 @@ class ChatMessage(Body):
 
 
 def conversation(messages: Sequence[ChatMessage]) -> tuple[Message, ...]:
-    """The turns, in order. INVALID_REQUEST where a tool's result answers no call before it."""
-    calls: set[str] = set()
+    """The turns, in order. INVALID_REQUEST where a tool's result answers no call of the turn before, or one
+    that has its result: a model would take it for another call's."""
+    waiting: list[str] = []
     for number, message in enumerate(messages):
-        if message.tool_call_id is not None and message.tool_call_id not in calls:
+        if message.tool_call_id is None:
+            waiting = [call.id for call in message.tool_calls or ()]
+        elif message.tool_call_id in waiting:
+            waiting.remove(message.tool_call_id)
+        else:
             field = f"messages.{number}.tool_call_id"
             raise LlmrunError(
                 INVALID_REQUEST,
-                f"{field} is {message.tool_call_id[:64]!r}, which is the id of no tool call before it",
-                hint="put the assistant's message with the call in front",
+                f"{field} is {message.tool_call_id[:64]!r}, which is the id of no tool call before it that "
+                "waits for its result",
+                hint="put it behind the assistant's message with the call",
                 field=field,
             )
-        calls.update(call.id for call in message.tool_calls or ())
     return tuple(message.message() for message in messages)

@@ -62,12 +62,19 @@ def test_message_as_the_official_client_returns_it_is_taken_back() -> None:
     assert len(turns(HI, calls({**call("a"), "index": 0}, **extras), result("a"))) == 3
 
 
+def test_id_may_be_used_again_as_often_as_it_is_answered() -> None:
+    again = calls(call("a"), call("a")), result("a"), result("a")
+    assert len(turns(HI, *again, *again, HI)) == 8
+
+
 @pytest.mark.parametrize(
     ("messages", "field", "words"),
     [
         ([HI, result("a")], "messages.1.tool_call_id", "is 'a', which is the id of no tool call before it"),
         ([HI, calls(call("a")), result("b")], "messages.2.tool_call_id", "is 'b'"),
         ([HI, result("a"), calls(call("a")), HI], "messages.1.tool_call_id", "no tool call before it"),
+        ([HI, calls(call("a")), result("a"), result("a")], "messages.3.tool_call_id", "waits for its result"),
+        ([HI, calls(call("a")), HI, result("a")], "messages.3.tool_call_id", "waits for its result"),
         ([HI, calls(call("a"))], "messages.1", "ends with tool calls that nothing answers"),
         ([HI, {"role": "tool", "content": "x"}], "messages.1.tool_call_id", "is missing"),
         ([{**HI, "tool_call_id": "a"}], "messages.0.tool_call_id", "only allowed with role tool"),

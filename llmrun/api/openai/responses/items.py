@@ -187,9 +187,13 @@ class _Turns:
 
 def turns(items: Sequence[Item], earlier: Iterable[Message] = ()) -> tuple[Message, ...]:
     """The turns that the items make behind those of `earlier`. INVALID_REQUEST where an output answers no
-    call before it."""
+    call before it, or one that has its output."""
     made = _Turns()
-    calls = {call.id for message in earlier for call in message.tool_calls}
+    waiting: list[str] = []
+    for message in earlier:
+        waiting += [call.id for call in message.tool_calls]
+        if message.tool_call_id in waiting:
+            waiting.remove(message.tool_call_id)
     for number, item in enumerate(items):
         match item:
             case MessageItem():
@@ -201,17 +205,19 @@ def turns(items: Sequence[Item], earlier: Iterable[Message] = ()) -> tuple[Messa
             case ReasoningItem():
                 made.reasoned("\n".join(part.text for part in item.content or ()))
             case FunctionCallItem():
-                calls.add(item.call_id)
+                waiting.append(item.call_id)
                 made.called(ToolCall(id=item.call_id, name=item.name, arguments=item.arguments))
             case FunctionOutputItem():
-                if item.call_id not in calls:
+                if item.call_id not in waiting:
                     field = f"input.{number}.call_id"
                     raise LlmrunError(
                         INVALID_REQUEST,
-                        f"{field} is {item.call_id[:64]!r}, which is the id of no function call before it",
+                        f"{field} is {item.call_id[:64]!r}, which is the id of no function call before it "
+                        "that waits for its output",
                         hint="put the function_call item in front",
                         field=field,
                     )
+                waiting.remove(item.call_id)
                 text = "\n".join(part.text for part in item.output)
                 made.add(Message(role="tool", content=text, tool_call_id=item.call_id))
     made.close()

@@ -87,6 +87,14 @@ def test_output_may_answer_a_call_of_the_stored_response() -> None:
     assert turns([OUTPUT], earlier)[1:] == (Message(role="tool", content="rain", tool_call_id="a"),)
 
 
+def test_output_is_of_one_call_once_also_behind_a_stored_response() -> None:
+    call = Message(role="assistant", tool_calls=(ToolCall(id="a", name="weather"),))
+    earlier = (call, Message(role="tool", content="rain", tool_call_id="a"))
+    with pytest.raises(LlmrunError, match="waits for its output"):
+        turns([OUTPUT], earlier)
+    assert len(turns([CALL, OUTPUT], earlier)) == 4
+
+
 @pytest.mark.parametrize(
     ("given", "field", "words"),
     [
@@ -100,6 +108,7 @@ def test_output_may_answer_a_call_of_the_stored_response() -> None:
         ([{**HI, "content": [{"type": "text", "text": ""}]}], "input.0.message.content.0.type", "is 'text'"),
         ([{**HI, "name": "x"}], "input.0.message.name", "is not a known field"),
         ([HI, OUTPUT], "input.1.call_id", "is 'a', which is the id of no function call before it"),
+        ([HI, CALL, OUTPUT, OUTPUT], "input.3.call_id", "waits for its output"),
         ([{**CALL, "arguments": "{"}], "input.0.function_call.arguments", "the JSON text of an object"),
         ([{**CALL, "call_id": ""}], "input.0.function_call.call_id", "should not be empty"),
     ],
