@@ -20,6 +20,7 @@ from llmrun.api.control import control_routes
 from llmrun.api.guard import Guard
 from llmrun.api.inflight import InFlight
 from llmrun.api.llamacpp import errors as llamacpp
+from llmrun.api.llamacpp.embedding_routes import llamacpp_embedding_routes
 from llmrun.api.llamacpp.routes import llamacpp_routes
 from llmrun.api.llamacpp.state_routes import llamacpp_state_routes
 from llmrun.api.metrics import Metrics
@@ -79,6 +80,7 @@ def create_app(
     app.include_router(ollama_model_routes(service, in_flight))
     app.include_router(ollama_create_routes(service, in_flight))
     app.include_router(llamacpp_routes(service, in_flight))
+    app.include_router(llamacpp_embedding_routes(service, in_flight))
     app.include_router(template_routes(service, in_flight))
     app.include_router(llamacpp_state_routes(service, settings))
     app.include_router(control_routes(service, metrics, on_shutdown))
@@ -94,6 +96,7 @@ def create_app(
 _LLAMACPP = frozenset(
     {
         *("/completion", "/completions", "/infill", "/tokenize", "/detokenize", "/apply-template"),
+        *("/embedding", "/embeddings", "/lora-adapters"),
         *("/props", "/slots", "/rerank", "/reranking", "/v1/reranking", "/metrics", "/health", "/v1/health"),
     }
 )

@@ -15,6 +15,7 @@ from pydantic.fields import FieldInfo
 from llmrun.api.anthropic.bodies import CountBody, MessagesBody
 from llmrun.api.control import ShutdownBody, StopBody
 from llmrun.api.llamacpp.bodies import DetokenizeBody, InfillBody, LlamaCompletionBody, TokenizeBody
+from llmrun.api.llamacpp.embedding import LlamaEmbeddingBody
 from llmrun.api.ollama.bodies import GenerateBody, OllamaChatBody
 from llmrun.api.ollama.embedding import EmbedBody, OllamaEmbeddingsBody
 from llmrun.api.ollama.model_bodies import CopyBody, CreateBody, DeleteBody, PullBody, ShowBody
@@ -29,7 +30,12 @@ BODIES: dict[str, type[Body]] = {
     "/v1/chat/completions": ChatBody,
     "/chat/completions": ChatBody,
     "/v1/completions": CompletionBody,
+    "/v1/chat/completions/input_tokens": ChatBody,
+    "/chat/completions/input_tokens": ChatBody,
     "/v1/responses": ResponsesBody,
+    "/responses": ResponsesBody,
+    "/v1/responses/input_tokens": ResponsesBody,
+    "/responses/input_tokens": ResponsesBody,
     "/v1/embeddings": EmbeddingsBody,
     "/v1/rerank": RerankBody,
     "/v1/messages": MessagesBody,
@@ -46,6 +52,8 @@ BODIES: dict[str, type[Body]] = {
     "/completion": LlamaCompletionBody,
     "/completions": LlamaCompletionBody,
     "/infill": InfillBody,
+    "/embedding": LlamaEmbeddingBody,
+    "/embeddings": LlamaEmbeddingBody,
     "/rerank": RerankBody,
     "/reranking": RerankBody,
     "/v1/reranking": RerankBody,

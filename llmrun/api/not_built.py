@@ -4,6 +4,11 @@ from __future__ import annotations
 
 NOT_BUILT = {
     "/api/push": "a model to be pushed to a registry",
+    "/v1/stream": "an answer that goes on when its reader has left",
+    "/v1/streams": "an answer that goes on when its reader has left",
+    "/v1/chat/completions/control": "reasoning to be ended from outside",
+    "/tools": "tools that the server runs",
+    "/cors-proxy": "requests to other servers",
     "/v1/messages/batches": "requests in a batch",
     "/v1/batches": "requests in a batch",
     "/v1/files": "files that the server keeps",
@@ -15,6 +20,7 @@ NOT_BUILT = {
     "/v1/images": "image output",
     "/v1/videos": "video output",
     "/v1/audio": "speech",
+    "/audio": "speech",
     "/v1/realtime": "speech",
     "/v1/moderations": "moderation",
     "/v1/fine_tuning": "training",

@@ -37,7 +37,14 @@ def _texts(value: object) -> tuple[str, ...]:
 
 
 class RerankBody(Body):
-    model: Annotated[str, Field(min_length=1, description="a model that ranks; `llmrun list` shows its kind")]
+    model: Annotated[
+        str,
+        Field(
+            description="a model that ranks; `llmrun list` shows its kind; needed where more than one could "
+            "be meant"
+        ),
+        BeforeValidator(lambda value: "" if value is None else value),
+    ] = ""
     query: Annotated[str, BeforeValidator(_text), Field(description="text, or an object with `text`")]
     documents: Annotated[
         tuple[str, ...],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from typing import TypeVar
 
 from fastapi import APIRouter
 from starlette.requests import Request
@@ -11,6 +12,7 @@ from starlette.responses import Response
 from llmrun.api import rerank
 from llmrun.api.answers import answers
 from llmrun.api.body import read_body
+from llmrun.api.choosing import chosen
 from llmrun.api.delivery import whole
 from llmrun.api.inflight import InFlight
 from llmrun.api.oneline import Json, one_line
@@ -20,6 +22,15 @@ from llmrun.api.ports import Service
 from llmrun.api.rerank import RerankBody
 from llmrun.api.schema import takes
 from llmrun.api.vectors import Vectors
+
+B = TypeVar("B", EmbeddingsBody, RerankBody)
+
+
+async def named(service: Service, body: B, kind: str) -> B:
+    """The body with its model's name, which llama-server's clients leave out: one of that kind is meant."""
+    if body.model:
+        return body
+    return body.model_copy(update={"model": (await chosen(service, None, kind)).name})
 
 
 def _json(value: Json) -> Response:
@@ -33,13 +44,13 @@ def vector_routes(service: Service, in_flight: InFlight) -> APIRouter:
     @router.post("/v1/embeddings", openapi_extra=takes(EmbeddingsBody), tags=["OpenAI"])
     async def create_embedding(request: Request) -> Response:
         """A vector for each input, of length 1."""
-        body = await read_body(request, EmbeddingsBody)
+        body = await named(service, await read_body(request, EmbeddingsBody), "embedding")
         asked = embeddings.to_request(body, request.state.request_id)
         vectors = await whole(request, in_flight, answers(service, [asked]), Vectors())
         return await asyncio.to_thread(lambda: _json(embeddings.reply(body, vectors)))
 
     async def ranked(request: Request) -> Response:
-        body = await read_body(request, RerankBody)
+        body = await named(service, await read_body(request, RerankBody), "reranker")
         request_id = request.state.request_id
         asked = rerank.to_request(body, request_id)
         vectors = await whole(request, in_flight, answers(service, [asked]), Vectors())

@@ -4,6 +4,7 @@ import asyncio
 import base64
 from array import array
 from collections.abc import AsyncGenerator, Iterator
+from dataclasses import replace
 from typing import Any
 
 import ollama
@@ -246,6 +247,25 @@ def test_embed_nothing_loads_the_model(
 )
 def test_embed_wrong_field_is_named(http: TestClient, path: str, fields: dict[str, Any], named: str) -> None:
     assert post(http, path, 400, **fields)["error"].startswith(named)
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "kind"),
+    [
+        ("/v1/embeddings", {"input": "a"}, "embedding"),
+        ("/rerank", {"query": "q", "documents": ["a"]}, "reranker"),
+    ],
+)
+def test_model_that_nobody_names_is_the_only_one_of_its_kind(
+    http: TestClient, service: ScriptedService, path: str, body: dict[str, Any], kind: Any
+) -> None:
+    service.stored.append(replace(stored("other:1m"), kind=kind))
+    assert http.post(path, json=body).json()["model"] == "other:1m"
+    assert http.post(path, json={**body, "model": None}).json()["model"] == "other:1m"
+    service.stored.append(replace(stored("third:1m"), kind=kind))
+    reply = http.post(path, json=body)
+    assert (reply.status_code, len(service.looked_up)) == (400, 2)
+    assert "no model is named" in reply.text
 
 
 # --- the official clients

@@ -37,6 +37,14 @@ def props(model: StoredModel, header: GGUFHeader, loaded: LoadedModel | None, se
     }
 
 
+def lora_adapters(model: StoredModel) -> list[Json]:
+    """The model's adapters. All count as they were trained, unless a request's `lora` says otherwise."""
+    return [
+        {"id": number, "path": str(adapter.path), "scale": 1.0}
+        for number, adapter in enumerate(model.adapters)
+    ]
+
+
 def slots(loaded: LoadedModel | None) -> list[Json]:
     """The places of a loaded model; none of one that is not. Answers have no place of their own, so the
     first ones are those in use."""

@@ -9,10 +9,10 @@ from fastapi import APIRouter
 from starlette.responses import JSONResponse, Response
 
 from llmrun.api.choosing import chosen
-from llmrun.api.llamacpp.state import props, slots
+from llmrun.api.llamacpp.state import lora_adapters, props, slots
 from llmrun.api.ports import Service
 from llmrun.config import Settings
-from llmrun.errors import OVERLOADED, LlmrunError
+from llmrun.errors import METHOD_NOT_ALLOWED, OVERLOADED, LlmrunError
 from llmrun.store import read_header
 
 if TYPE_CHECKING:
@@ -38,6 +38,20 @@ def llamacpp_state_routes(service: Service, settings: Settings) -> APIRouter:
         if fail_on_no_slot and found and all(slot["is_processing"] for slot in found):
             raise LlmrunError(OVERLOADED, "no slot is free")
         return JSONResponse(found)
+
+    @router.get("/lora-adapters")
+    async def read_adapters(model: str | None = None) -> Response:
+        """The LoRA adapters of a model, as a request's `lora` numbers them."""
+        return JSONResponse(lora_adapters(await chosen(service, model)))
+
+    @router.post("/lora-adapters", include_in_schema=False)
+    async def set_adapters() -> Response:
+        raise LlmrunError(
+            METHOD_NOT_ALLOWED,
+            "adapters are not set for everybody's requests at once",
+            hint='send lora with each request: [{"id": 0, "scale": 0.5}]',
+            allow="GET",
+        )
 
     def loaded(name: str) -> LoadedModel | None:
         return next((model for model in service.loaded() if model.name == name), None)

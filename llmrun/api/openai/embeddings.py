@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 from typing import Annotated, Literal
 
-from pydantic import Field, PlainValidator, WithJsonSchema
+from pydantic import BeforeValidator, Field, PlainValidator, WithJsonSchema
 
 from llmrun.api.bounds import INT32
 from llmrun.api.oneline import Json
@@ -26,7 +26,11 @@ def _inputs(value: object) -> tuple[Prompt, ...]:
 
 
 class EmbeddingsBody(Body):
-    model: Annotated[str, Field(min_length=1, description="a name that `llmrun list` shows")]
+    model: Annotated[
+        str,
+        Field(description="a name that `llmrun list` shows; needed where more than one could be meant"),
+        BeforeValidator(lambda value: "" if value is None else value),
+    ] = ""
     input: Annotated[
         tuple[Prompt, ...],
         PlainValidator(_inputs),

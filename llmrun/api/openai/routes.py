@@ -20,6 +20,7 @@ from llmrun.api.openai.bodies import ChatBody, CompletionBody
 from llmrun.api.openai.chat import ChatReply, ChatStream, to_request
 from llmrun.api.openai.completions import CompletionReply, CompletionStream, to_requests
 from llmrun.api.openai.errors import error_event
+from llmrun.api.openai.input_tokens import InputTokens, to_count
 from llmrun.api.openai.models import model_card, model_list
 from llmrun.api.openai.reply import Head, encode
 from llmrun.api.openai.sampling import Sampling
@@ -56,6 +57,14 @@ def openai_routes(service: Service, in_flight: InFlight) -> APIRouter:
         request_id, head = _name(request, "chatcmpl", body)
         asked = [to_request(body, request_id)]
         return await reply(request, body, asked, ChatReply(head, body), ChatStream(head, body))
+
+    @router.post("/v1/chat/completions/input_tokens", openapi_extra=takes(ChatBody), tags=["llama.cpp"])
+    @router.post("/chat/completions/input_tokens", openapi_extra=takes(ChatBody), tags=["llama.cpp"])
+    async def count_input_tokens(request: Request) -> Response:
+        """How many tokens the prompt of such a chat completion has; nothing is generated."""
+        body = await named(service, await read_body(request, ChatBody))
+        asked = to_count(to_request(body, request.state.request_id))
+        return JSONResponse(await whole(request, in_flight, answers(service, [asked]), InputTokens()))
 
     @router.post("/v1/completions", openapi_extra=takes(CompletionBody))
     async def create_completion(request: Request) -> Response:

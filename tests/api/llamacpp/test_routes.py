@@ -14,6 +14,7 @@ from llmrun.api.app import create_app
 from llmrun.api.choosing import chosen
 from llmrun.config import Settings
 from llmrun.errors import CONTEXT_LENGTH, OVERLOADED, RUNNER_DIED, LlmrunError
+from llmrun.store.model import Beside
 from llmrun.types import (
     AnyRequest,
     DetokenizeRequest,
@@ -286,3 +287,31 @@ def test_slots_say_which_places_are_in_use(http: TestClient, service: ScriptedSe
     ]
     reply = http.get("/slots?fail_on_no_slot=1")
     assert (reply.status_code, reply.json()["error"]["type"]) == (503, "unavailable_error")
+
+
+def test_adapters_are_listed_as_a_request_numbers_them(http: TestClient, service: ScriptedService) -> None:
+    assert http.get("/lora-adapters").json() == []
+    beside = tuple(Beside(Path(f"/models/{name}.gguf"), "", 1) for name in "ab")
+    service.stored[0] = replace(service.stored[0], adapters=beside)
+    assert http.get("/lora-adapters", params={"model": MODEL}).json() == [
+        {"id": 0, "path": "/models/a.gguf", "scale": 1.0},
+        {"id": 1, "path": "/models/b.gguf", "scale": 1.0},
+    ]
+
+
+def test_adapters_set_for_everybody_are_refused_with_what_to_do_instead(http: TestClient) -> None:
+    reply = http.post("/lora-adapters", json=[{"id": 0, "scale": 0.5}])
+    assert (reply.status_code, reply.headers["allow"]) == (405, "GET")
+    assert "send lora with each request" in reply.json()["error"]["message"]
+
+
+def test_page_that_looks_for_a_stream_to_go_on_with_is_told_there_is_none(http: TestClient) -> None:
+    """llama-server's own page does so when it is loaded anew, and then shows what it has."""
+    asked = [
+        http.post("/v1/streams/lookup", json={"conversation_ids": ["a"]}),
+        http.get("/v1/stream", params={"conv_id": "a", "from": 0}),
+        http.delete("/v1/stream", params={"conv_id": "a"}),
+        http.post("/v1/chat/completions/control", json={"id": "chatcmpl-a", "action": "reasoning_end"}),
+    ]
+    assert [reply.status_code for reply in asked] == [404] * 4
+    assert all("error" in reply.json() for reply in asked)

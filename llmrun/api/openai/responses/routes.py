@@ -14,6 +14,7 @@ from llmrun.api.body import read_body
 from llmrun.api.delivery import EventStream, whole
 from llmrun.api.inflight import InFlight
 from llmrun.api.oneline import Json
+from llmrun.api.openai.input_tokens import InputTokens, to_count
 from llmrun.api.openai.responses import replies
 from llmrun.api.openai.responses.bodies import ResponsesBody
 from llmrun.api.openai.responses.kept import KeptResponses
@@ -29,14 +30,26 @@ def responses_routes(service: Service, in_flight: InFlight) -> APIRouter:
     router = APIRouter(tags=["OpenAI"])
     kept = KeptResponses()
 
-    @router.post("/v1/responses", openapi_extra=takes(ResponsesBody))
-    async def create_response(request: Request) -> Response:
-        """The next turn of a conversation, as items; a stored response can be gone on from."""
-        body = await read_body(request, ResponsesBody)
+    def turns_of(body: ResponsesBody) -> tuple[Message, ...]:
         earlier: tuple[Message, ...] = ()
         if body.previous_response_id is not None:
             earlier = kept.conversation(body.previous_response_id, time.monotonic())
-        messages = conversation(body, earlier)
+        return conversation(body, earlier)
+
+    @router.post("/v1/responses/input_tokens", openapi_extra=takes(ResponsesBody))
+    @router.post("/responses/input_tokens", openapi_extra=takes(ResponsesBody), tags=["llama.cpp"])
+    async def count_input_tokens(request: Request) -> Response:
+        """How many tokens the prompt of such a response has; nothing is generated."""
+        body = await read_body(request, ResponsesBody)
+        asked = to_count(to_request(body, turns_of(body), request.state.request_id))
+        return JSONResponse(await whole(request, in_flight, answers(service, [asked]), InputTokens()))
+
+    @router.post("/v1/responses", openapi_extra=takes(ResponsesBody))
+    @router.post("/responses", openapi_extra=takes(ResponsesBody), tags=["llama.cpp"])
+    async def create_response(request: Request) -> Response:
+        """The next turn of a conversation, as items; a stored response can be gone on from."""
+        body = await read_body(request, ResponsesBody)
+        messages = turns_of(body)
         request_id: str = request.state.request_id
         asked = to_request(body, messages, request_id)
         response_id = f"resp_{request_id.removeprefix('req_')}"
@@ -53,6 +66,7 @@ def responses_routes(service: Service, in_flight: InFlight) -> APIRouter:
         return Response(msgspec.json.encode(reply), media_type="application/json")
 
     @router.get("/v1/responses/{response_id}")
+    @router.get("/responses/{response_id}", include_in_schema=False)
     async def retrieve_response(request: Request, response_id: str) -> Response:
         """A stored response."""
         for name in request.query_params:
@@ -65,6 +79,7 @@ def responses_routes(service: Service, in_flight: InFlight) -> APIRouter:
         return JSONResponse(kept.response(response_id, time.monotonic()))
 
     @router.delete("/v1/responses/{response_id}")
+    @router.delete("/responses/{response_id}", include_in_schema=False)
     async def delete_response(response_id: str) -> Response:
         """Forget a stored response."""
         kept.remove(response_id, time.monotonic())
