@@ -21,7 +21,7 @@ from llmrun.api.ollama.embedding import EmbedBody, OllamaEmbeddingsBody
 from llmrun.api.ollama.model_bodies import CopyBody, CreateBody, DeleteBody, PullBody, ShowBody
 from llmrun.api.openai.bodies import ChatBody, CompletionBody
 from llmrun.api.openai.embeddings import EmbeddingsBody
-from llmrun.api.openai.responses.bodies import ResponsesBody
+from llmrun.api.openai.responses.bodies import InputTokensBody, ResponsesBody
 from llmrun.api.openai.template_routes import TemplateBody
 from llmrun.api.rerank import RerankBody
 from llmrun.api.schema import Body, Ignored, Refused
@@ -34,8 +34,8 @@ BODIES: dict[str, type[Body]] = {
     "/chat/completions/input_tokens": ChatBody,
     "/v1/responses": ResponsesBody,
     "/responses": ResponsesBody,
-    "/v1/responses/input_tokens": ResponsesBody,
-    "/responses/input_tokens": ResponsesBody,
+    "/v1/responses/input_tokens": InputTokensBody,
+    "/responses/input_tokens": InputTokensBody,
     "/v1/embeddings": EmbeddingsBody,
     "/v1/rerank": RerankBody,
     "/v1/messages": MessagesBody,

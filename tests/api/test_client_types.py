@@ -14,6 +14,7 @@ from anthropic.types.beta import message_create_params as beta_message_params
 from openai.types import completion_create_params as completion_params
 from openai.types import embedding_create_params as embedding_params
 from openai.types.chat import completion_create_params as chat_params
+from openai.types.responses import input_token_count_params as input_token_params
 from openai.types.responses import response_create_params as response_params
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
@@ -31,6 +32,7 @@ TYPES: list[tuple[str, Any, dict[str, Any]]] = [
     ("/v1/completions", completion_params.CompletionCreateParamsStreaming, {**NAMED, "prompt": "Hi"}),
     ("/v1/responses", response_params.ResponseCreateParamsNonStreaming, {**NAMED, "input": "Hi"}),
     ("/v1/responses", response_params.ResponseCreateParamsStreaming, {**NAMED, "input": "Hi"}),
+    ("/v1/responses/input_tokens", input_token_params.InputTokenCountParams, {**NAMED, "input": "Hi"}),
     ("/v1/embeddings", embedding_params.EmbeddingCreateParams, {**NAMED, "input": "Hi"}),
     ("/v1/messages", message_params.MessageCreateParamsStreaming, {**NAMED, "messages": HI, "max_tokens": 9}),
     (

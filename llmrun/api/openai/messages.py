@@ -22,6 +22,7 @@ class TextPart(Body):
     file: Annotated[object, Refused("file input")] = None
     refusal: Annotated[object, Refused("a refusal in the conversation")] = None
     prompt_cache_breakpoint: Annotated[object, Ignored("prompts are cached by themselves")] = None
+    cache_control: Annotated[object, Ignored("Anthropic's; prompts are cached by themselves")] = None
 
 
 def _parts(value: object) -> object:

@@ -145,9 +145,9 @@ def test_round_trip_known_turns_come_back(family: str, turn: Turn) -> None:
     assert not fits(syntax, turn) or not differences(template, syntax, turn)
 
 
-@pytest.mark.parametrize("family", SOURCES)
-def test_round_trip_inline_reasoning_stands_in_front_of_content_between_its_markers(family: str) -> None:
-    template, syntax = read(SOURCES[family])
+def check_inline(source: str) -> None:
+    """Reasoning that is content stands in front of the rest, between its markers as they are written."""
+    template, syntax = read(source)
     turn = Turn("Hello", "Let me think.")
     found = written(template, syntax, turn)
     if syntax.reasoning is None or found is None or turn.reasoning not in found[0]:
@@ -160,6 +160,17 @@ def test_round_trip_inline_reasoning_stands_in_front_of_content_between_its_mark
     assert "".join((before + thought).split()) in "".join((found[1] + found[0]).split())
     assert behind.rstrip().endswith(apart.content.strip())
     assert syntax.reasoning.close.strip()[:3] in behind
+
+
+@pytest.mark.parametrize("family", SOURCES)
+def test_round_trip_inline_reasoning_keeps_its_markers(family: str) -> None:
+    check_inline(SOURCES[family])
+
+
+@pytest.mark.skipif(not FILES, reason=f"{ENV} names no folder of templates")
+@pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
+def test_round_trip_inline_reasoning_keeps_its_markers_in_the_wild(file: Path) -> None:
+    check_inline(file.read_text("utf-8"))
 
 
 @pytest.mark.parametrize("family", SOURCES)

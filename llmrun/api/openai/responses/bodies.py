@@ -121,8 +121,12 @@ class ReasoningConfig(Body):
         Effort | None,
         Field(description=EFFORTS),
     ] = None
-    summary: Annotated[object, Refused("a summary of the reasoning")] = None
-    generate_summary: Annotated[object, Refused("a summary of the reasoning")] = None
+    summary: Annotated[
+        Literal["auto", "concise", "detailed"] | None, Ignored("reasoning is shown whole, as `content`")
+    ] = None
+    generate_summary: Annotated[
+        Literal["auto", "concise", "detailed"] | None, Ignored("the older name of `summary`")
+    ] = None
     context: Annotated[
         object, Refused("a choice of the earlier reasoning that the model sees", unless=("auto",))
     ] = None
@@ -130,11 +134,13 @@ class ReasoningConfig(Body):
 
 
 LOGPROBS = "message.output_text.logprobs"
+ENCRYPTED = "reasoning.encrypted_content"
+"""Agents that keep no responses here ask for it, to send reasoning back: that comes as plain text anyway."""
 
 
 def _included(value: object) -> object:
     for number, item in enumerate(value if isinstance(value, list) else ()):
-        if isinstance(item, str) and item != LOGPROBS:
+        if isinstance(item, str) and item not in (LOGPROBS, ENCRYPTED):
             raise unsupported(f"{item[:64]!r} in the output", f"{number}", hint="leave it out")
     return value
 
@@ -173,7 +179,10 @@ class ResponsesBody(Generation):
     include: Annotated[
         list[str] | None,
         BeforeValidator(_included),
-        Field(description=f"`{LOGPROBS}`; all else is refused"),
+        Field(
+            description=f"`{LOGPROBS}`; `{ENCRYPTED}` (without effect: reasoning comes as text, which can be "
+            "sent back); all else is refused"
+        ),
     ] = None
     top_logprobs: Annotated[
         int | None, Field(ge=0, le=20, description=f"0 to 20, with `{LOGPROBS}` included")
@@ -206,7 +215,7 @@ class ResponsesBody(Generation):
 
     @property
     def wants_logprobs(self) -> bool:
-        return bool(self.include)
+        return LOGPROBS in (self.include or ())
 
     def output_format(self) -> OutputFormat | None:
         """What the answer must look like; None: free text."""
@@ -220,6 +229,12 @@ class ResponsesBody(Generation):
 
     @model_validator(mode="after")
     def _rules_between_fields(self) -> ResponsesBody:
-        if self.top_logprobs and not self.include:
+        if self.top_logprobs and not self.wants_logprobs:
             raise wrong(f"is only allowed where include has {LOGPROBS}", "top_logprobs")
         return self
+
+
+class InputTokensBody(ResponsesBody):
+    """A response whose prompt is counted, and which is not made."""
+
+    personality: Annotated[object, Refused("another way to speak")] = None

@@ -16,7 +16,7 @@ from llmrun.api.inflight import InFlight
 from llmrun.api.oneline import Json
 from llmrun.api.openai.input_tokens import InputTokens, to_count
 from llmrun.api.openai.responses import replies
-from llmrun.api.openai.responses.bodies import ResponsesBody
+from llmrun.api.openai.responses.bodies import InputTokensBody, ResponsesBody
 from llmrun.api.openai.responses.kept import KeptResponses
 from llmrun.api.openai.responses.requests import conversation, to_request
 from llmrun.api.ports import Service
@@ -36,11 +36,11 @@ def responses_routes(service: Service, in_flight: InFlight) -> APIRouter:
             earlier = kept.conversation(body.previous_response_id, time.monotonic())
         return conversation(body, earlier)
 
-    @router.post("/v1/responses/input_tokens", openapi_extra=takes(ResponsesBody))
-    @router.post("/responses/input_tokens", openapi_extra=takes(ResponsesBody), tags=["llama.cpp"])
+    @router.post("/v1/responses/input_tokens", openapi_extra=takes(InputTokensBody))
+    @router.post("/responses/input_tokens", openapi_extra=takes(InputTokensBody), tags=["llama.cpp"])
     async def count_input_tokens(request: Request) -> Response:
         """How many tokens the prompt of such a response has; nothing is generated."""
-        body = await read_body(request, ResponsesBody)
+        body = await read_body(request, InputTokensBody)
         asked = to_count(to_request(body, turns_of(body), request.state.request_id))
         return JSONResponse(await whole(request, in_flight, answers(service, [asked]), InputTokens()))
 

@@ -126,12 +126,27 @@ def test_wrong_value_is_an_error_that_names_the_field(fields: Any, field: str, w
     assert words in error.message
 
 
+def test_what_coding_agents_ask_of_reasoning_is_taken_and_brings_no_log_probabilities() -> None:
+    request = asked(
+        reasoning={"effort": "high", "summary": "auto"},
+        include=["reasoning.encrypted_content"],
+        store=False,
+        prompt_cache_key="k",
+        parallel_tool_calls=True,
+    )
+    assert request.logprobs is None
+    assert request.thinking is not None
+    assert request.thinking.effort == "high"
+    only = {"include": ["reasoning.encrypted_content"], "top_logprobs": 1}
+    assert refusal(**only).field == "top_logprobs"
+
+
 @pytest.mark.parametrize(
     ("fields", "field"),
     [
         ({"tools": [{"type": "web_search"}]}, "tools.0.type"),
-        ({"include": ["message.output_text.logprobs", "reasoning.encrypted_content"]}, "include.1"),
-        ({"reasoning": {"summary": "auto"}}, "reasoning.summary"),
+        ({"include": ["message.output_text.logprobs", "web_search_call.results"]}, "include.1"),
+        ({"reasoning": {"mode": "pro"}}, "reasoning.mode"),
         ({"background": True}, "background"),
         ({"conversation": "conv_1"}, "conversation"),
         ({"prompt": {"id": "p"}}, "prompt"),
