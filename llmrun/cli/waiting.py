@@ -69,10 +69,19 @@ def _watch(client: Client, model: str, tell: Callable[[str], None], over: thread
                 tell(doing(each))
 
 
+def loading(progress: float) -> tuple[str, str]:
+    """What is done to a model that is being loaded, and how far that is, where it is known: before its
+    weights are read its process starts, and when they are in place it computes its first token."""
+    if progress >= 1:
+        return "warming up", ""
+    return "loading", f"{progress:.0%}" if progress > 0 else ""
+
+
 def doing(model: LoadedModel) -> str:
     """What keeps a model from answering at once."""
     if model.state == "loading":
-        return f"loading {model.name}: {model.progress:.0%}"
+        doing, known = loading(model.progress)
+        return f"{doing} {model.name}{f': {known}' if known else ''}"
     if model.stats and model.stats.waiting:
         running, waiting = model.stats.running, model.stats.waiting
         return f"waiting for {model.name}: it is answering {running}, and {waiting} wait"

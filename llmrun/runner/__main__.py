@@ -131,15 +131,7 @@ class Runner:
         from llmrun.runner.loading import load
         from llmrun.runner.statistics import Statistics
 
-        told = 0.0
-
-        def on_progress(fraction: float) -> None:
-            nonlocal told
-            if fraction - told >= 0.01:
-                told = fraction
-                self._writer.put(LoadProgress(fraction))
-
-        self._loaded = load(self._spec, self._emit, on_progress)
+        self._loaded = load(self._spec, self._emit, lambda fraction: self._writer.put(LoadProgress(fraction)))
         answers = Answers()
         self._writer.read = answers.read
         self._desk = Desk(self._loaded, answers, self._say, time.monotonic)

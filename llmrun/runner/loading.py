@@ -32,6 +32,7 @@ from llmrun.runner.drafting import drafters, load_small
 from llmrun.runner.embedding import open_embedding, warm_up_embedder
 from llmrun.runner.frames import Load, ModelInfo
 from llmrun.runner.kv_cache import saved_prefixes
+from llmrun.runner.load_progress import watched
 from llmrun.runner.machine import cores, gpu_memory, has_gpu
 from llmrun.runner.sizing import longest_input, sizes
 from llmrun.runner.vectors import VectorDesk
@@ -82,7 +83,9 @@ def load(spec: Load, emit: Emit, on_progress: Callable[[float], None]) -> Loaded
     Raises MODEL_LOAD or NO_MEMORY.
     """
     path = Path(spec.path)
-    model = Model(path, gpu_layers=spec.gpu_layers, on_progress=on_progress)
+    files = [path.with_name(name) for name in shard_siblings(path.name)]
+    with watched(sum(file.stat().st_size for file in files if file.exists()), on_progress) as placed:
+        model = Model(path, gpu_layers=spec.gpu_layers, on_progress=placed)
     try:
         return _prepare(spec, path, model, emit)
     except BaseException:

@@ -6,6 +6,7 @@ import { Composer } from "./composer.js";
 import { ask, byId } from "./dom.js";
 import { Drawer } from "./drawer.js";
 import { EngineView } from "./engine.js";
+import { loading } from "./figures.js";
 import { Models } from "./models.js";
 import { editSettings, lastUsed, remember } from "./settings.js";
 import { Sidebar } from "./sidebar.js";
@@ -122,6 +123,6 @@ themeButton(byId("theme"), say);
 await readModels();
 begin();
 new EngineView(api, (loaded) => {
-  const loading = loaded.find(({ name, state }) => name === chat.current.model && state === "loading");
-  if (loading) transcript.views.at(-1)?.waits?.(`Loading the model: ${Math.round(loading.progress * 100)} %`);
+  const found = loaded.find(({ name, state }) => name === chat.current.model && state === "loading");
+  if (found) transcript.views.at(-1)?.waits?.(`The model is ${loading(found.progress)}`);
 });

@@ -4,7 +4,7 @@
  */
 
 import { byId, h, svg } from "./dom.js";
-import { bytes, number, seconds, tokens } from "./figures.js";
+import { bytes, loading, number, seconds, tokens } from "./figures.js";
 
 const EVERY = 1000; // milliseconds
 const AFTER_FAILURE = 10_000;
@@ -56,8 +56,8 @@ export class EngineView {
   }
 
   model({ name, state, progress, info, stats, in_flight: inFlight }) {
-    const loading = state === "loading" ? `loading, ${Math.round(progress * 100)} %` : state;
-    const rows = [["state", state === "ready" ? (inFlight ? "answering" : "idle") : loading]];
+    const states = { ready: inFlight ? "answering" : "idle", loading: loading(progress) };
+    const rows = [["state", states[state] ?? state]];
     if (info) rows.push(["device", info.device], ["context", tokens(info.ctx)]);
     if (stats) {
       rows.push(["batch", `${stats.running} running of ${info?.parallel ?? "?"}`]);

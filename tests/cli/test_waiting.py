@@ -19,7 +19,9 @@ LOADING = LoadedModel(name="big:7b", state="loading", progress=0.42)
 @pytest.mark.parametrize(
     ("model", "text"),
     [
+        (LoadedModel(name="big:7b", state="loading"), "loading big:7b"),
         (LOADING, "loading big:7b: 42%"),
+        (LoadedModel(name="big:7b", state="loading", progress=1.0), "warming up big:7b"),
         (LoadedModel(name="big:7b", state="ready"), "waiting for big:7b"),
         (
             LoadedModel(name="big:7b", state="ready", stats=Stats(running=4, waiting=2)),
