@@ -13,7 +13,9 @@ export class Drawer {
     this.veil.addEventListener("click", () => this.set(false));
     this.narrow.addEventListener("change", () => this.set(false));
     this.sidebar.addEventListener("keydown", (event) => {
-      if (event.key === "Escape") this.set(false);
+      if (event.key !== "Escape" || !this.sidebar.classList.contains("open")) return;
+      event.stopPropagation(); // it would stop the answer too
+      this.set(false);
     });
     this.set(false);
   }

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections.abc import AsyncGenerator, Iterator
 from typing import Any
 
 import pytest
 
-from llmrun.types import Event, GenerateRequest
+from llmrun.types import Event, GenerateRequest, Started, Text
 from tests.api.openai.test_models import stored
 from tests.api.scripted import AGENT, MODEL, ScriptedService, answer
 from tests.api.server import serving
@@ -123,6 +124,31 @@ def test_phone_width_has_no_sideways_scroll_and_a_drawer(driver: Driver, dark: b
         page.keys(ESCAPE)
         page.until(lambda: page.run("return document.activeElement.id") == "menu")
         assert page.console() == []
+
+
+def test_escape_that_closes_the_drawer_leaves_the_answer_alone(driver: Driver) -> None:
+    async def endless(_request: GenerateRequest) -> AsyncGenerator[Event, None]:
+        yield Started(1, 1)
+        while True:
+            yield Text(0, "la ")
+            await asyncio.sleep(0.02)
+
+    service = ScriptedService(script=endless, stored=[stored(MODEL)])
+    with serving(service) as url, driver.page(width=360, height=700) as page:
+        page.open(url)
+        page.until(lambda: MODEL in page.text("#model"))
+        page.type("#prompt", "Sing")
+        page.keys(ENTER)
+        page.until(lambda: "la la" in page.text(".answer[aria-busy=true] .prose"))
+        page.click("#menu")
+        page.seen("#sidebar")
+        page.keys(ESCAPE)
+        page.until(lambda: page.run("return document.activeElement.id") == "menu")
+        said = page.text(".answer .prose")
+        page.until(lambda: len(page.text(".answer[aria-busy=true] .prose")) > len(said))
+        page.keys(ESCAPE)
+        page.until(lambda: page.count(".answer[aria-busy=false]"))
+        assert page.text(".notice") == "Stopped"
 
 
 def brightness(page: Page) -> float:
