@@ -5,23 +5,39 @@
 
 from __future__ import annotations
 
+import re
 import select
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TextIO
 
 from llmrun.cli.output import is_terminal
-from llmrun.errors import USAGE, LlmrunError
+from llmrun.errors import UNSUPPORTED_FIELD, USAGE, LlmrunError
 
 STDIN = "-"
 PATIENCE = 3.0  # seconds of a silent pipe before the person is told what is being waited for
 
 
+# How files of images begin that a person may hand over for text.
+_IMAGES = re.compile(rb"\x89PNG|\xff\xd8\xff|GIF8[79]a|RIFF....WEBP|....ftyp(?:avif|hei)", re.DOTALL)
+
+
+def no_images(where: str) -> LlmrunError:
+    """Why an image at `where`, an option or a file, is not taken."""
+    return LlmrunError(
+        UNSUPPORTED_FIELD,
+        f"{where}: images cannot be read yet, for no model that sees can be run",
+        hint="give text, with --file or /file",
+    )
+
+
 def decode(data: bytes, where: str) -> str:
-    """Text of `data`; LlmrunError USAGE where it is not UTF-8."""
+    """Text of `data`; LlmrunError USAGE where it is not UTF-8, UNSUPPORTED_FIELD where it is an image."""
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
+        if _IMAGES.match(data):
+            raise no_images(where) from None
         raise LlmrunError(
             USAGE,
             f"{where} is not UTF-8 text (byte {error.start})",
@@ -73,6 +89,13 @@ def gather(words: Sequence[str], files: Sequence[str], stdin: StandardInput) -> 
     if wants_stdin and not stdin_in_files:
         parts.append(stdin.read())
     return assemble(parts)
+
+
+def given(prompt: str) -> str:
+    """The prompt; LlmrunError USAGE where there is none."""
+    if not prompt:
+        raise LlmrunError(USAGE, "there is no prompt", hint="write it after the model, or pipe it in")
+    return prompt
 
 
 def _encodable(text: str) -> bool:

@@ -117,6 +117,18 @@ def test_schema_that_cannot_be_compiled_names_the_option(stocked: Shell) -> None
     assert error.startswith("--schema: the schema 'type' at # cannot be compiled")
 
 
+def test_image_is_refused_by_its_name_wherever_it_is_given(stocked: Shell, tmp_path: Path) -> None:
+    (picture := tmp_path / "cat.png").write_bytes(b"\x89PNG\r\n\x1a\n" + bytes(range(256)))
+    for words, where in (("--image", "--image"), ("--file", str(picture))):
+        assert said(stocked.run("run", "tiny:1m", "What is it?", words, str(picture)), 2) == (
+            f"{where}: images cannot be read yet, for no model that sees can be run."
+            " give text, with --file or /file"
+        )
+    assert "--image FILE" in stocked.run("run", "--help").out
+    with picture.open("rb") as stdin:
+        assert "stdin: images cannot be read yet" in said(stocked.finish("run", "tiny:1m", stdin=stdin), 2)
+
+
 def test_daemon_elsewhere_that_does_not_answer_says_where_to_start_it(shell: Shell) -> None:
     shell.env["LLMRUN_HOST"] = "daemon.invalid:11435"
     error = said(shell.run("run", "m", "hi"), 5)

@@ -47,9 +47,10 @@ def _read(file: str) -> str:
     """The text of a Modelfile. NOT_FOUND or USAGE where there is none."""
     try:
         if file == "-":
-            return sys.stdin.read() if sys.stdin else ""
+            return sys.stdin.buffer.read().decode("utf-8") if sys.stdin else ""
         return Path(file).read_text("utf-8")
     except FileNotFoundError:
         raise LlmrunError(NOT_FOUND, f"there is no file {file}", hint="name it: -f MODELFILE") from None
     except UnicodeDecodeError:
-        raise LlmrunError(USAGE, f"{file} is no text", hint="a Modelfile is UTF-8 text") from None
+        where = "stdin" if file == "-" else file
+        raise LlmrunError(USAGE, f"{where} is no text", hint="a Modelfile is UTF-8 text") from None

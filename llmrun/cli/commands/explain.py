@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -9,6 +10,7 @@ import typer
 
 from llmrun.cli.args import AsJson, Local, MaxTokens, ModelName, OptionPairs, System, Temperature, new_app
 from llmrun.cli.options import parse_options
+from llmrun.cli.prompt import StandardInput, gather, given
 from llmrun.cli.session import session_of
 from llmrun.types import Message, Options
 
@@ -21,8 +23,8 @@ def explain(
     context: typer.Context,
     model: ModelName,
     prompt: Annotated[
-        list[str], typer.Argument(metavar="PROMPT", help="Words of the prompt.", show_default=False)
-    ],
+        list[str] | None, typer.Argument(metavar="PROMPT", help="Words of the prompt; - is stdin.")
+    ] = None,
     system: System = None,
     temperature: Temperature = None,
     max_tokens: MaxTokens = _ANSWER,
@@ -38,11 +40,13 @@ def explain(
 ) -> None:
     """Show one request stage by stage. Template, tokens, cache, prefill, each step's candidates, times, KV.
 
-    Each step's candidates have the model's own probabilities, and those after each sampler in turn.
+    The prompt is what `llmrun run` would send. Each step's candidates have the model's own probabilities, and
+    those after each sampler in turn.
 
     \b
     Examples:
       llmrun explain smollm2:135m "What is the capital of France?"
+      llmrun explain smollm2:135m "Summarise:" < notes.txt
       llmrun explain smollm2:135m "Say hi" --temperature 0 --html request.html
       llmrun explain smollm2:135m "Say hi" --json | jq '.steps[0].samplers'
     """
@@ -60,7 +64,8 @@ def explain(
     session = session_of(context, as_json=as_json)
     out = session.out
     turns = [] if system is None else [Message(role="system", content=system)]
-    turns.append(Message(role="user", content=" ".join(prompt)))
+    text = given(gather(prompt or (), (), StandardInput(sys.stdin, out.note)))
+    turns.append(Message(role="user", content=text))
     options = Options(temperature=temperature, max_tokens=max_tokens).over(parse_options(option or ()))
     with reach(session, model, local=local) as there, there.client() as client:
         sizes = anatomy(Store(session.paths).peek(there.model).headers)

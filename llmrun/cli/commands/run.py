@@ -23,7 +23,7 @@ from llmrun.cli.args import (
 )
 from llmrun.cli.options import parse_options
 from llmrun.cli.output_format import output_format
-from llmrun.cli.prompt import StandardInput, gather, read_text
+from llmrun.cli.prompt import StandardInput, gather, given, no_images, read_text
 from llmrun.cli.prompt_template import filled
 from llmrun.cli.session import session_of
 from llmrun.errors import USAGE, LlmrunError
@@ -53,6 +53,10 @@ def run(
     option: OptionPairs = None,
     file: Annotated[
         list[str] | None, typer.Option(help="A text file put after the prompt; repeatable.", metavar="FILE")
+    ] = None,
+    image: Annotated[
+        list[str] | None,
+        typer.Option(metavar="FILE", help="Is refused: no model that sees can be run yet."),
     ] = None,
     template: Annotated[
         Path | None,
@@ -90,6 +94,8 @@ def run(
       llmrun run smollm2:135m --template letter.txt --var name=Ann --var tone=kind
     """
     session = session_of(context, as_json=as_json)
+    if image:
+        raise no_images("--image")
     flags = Options(
         temperature=temperature,
         top_p=top_p,
@@ -115,8 +121,7 @@ def run(
     text = gather(prompt or (), file or (), stdin)
     if template:
         text = filled(read_text(template).removesuffix("\n"), var or (), text)
-    if not text:
-        raise LlmrunError(USAGE, "there is no prompt", hint="write it after the model, or pipe it in")
+    text = given(text)
 
     from llmrun.cli.answering import answer_once
 

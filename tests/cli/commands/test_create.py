@@ -59,6 +59,8 @@ def test_create_faults_are_one_line_with_the_place(stocked: Shell, tmp_path: Pat
     assert (done.code, done.err.count("\n")) == (1, 1)
     (tmp_path / "binary").write_bytes(b"\xff\xfe\x00")
     assert stocked.run("create", "x", "-f", str(tmp_path / "binary")).code == 2
+    done = stocked.run("create", "x", "-f", "-", stdin="FROM \udcff\n")
+    assert (done.code, done.err) == (2, "error: stdin is no text. a Modelfile is UTF-8 text\n")
     done = stocked.run("create", "x", "-f", "-", stdin=f"FROM {MODEL}\nADAPTER ./lora.gguf\n")
     assert (done.code, "lora.gguf does not exist" in done.err) == (3, True)
     assert "x" not in stocked.run("list").out.split()

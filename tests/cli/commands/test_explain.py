@@ -33,6 +33,16 @@ def test_explain_shows_the_prompt_that_the_model_gets(explained: dict[str, Any])
     assert len(ends) == explained["rendered"].count("<|im_end|>") - 1
 
 
+def test_explain_takes_the_prompt_from_stdin_as_run_does(stocked: Shell) -> None:
+    words = ("explain", MODEL, "--max-tokens", "1", "--json", "--local")
+    rendered = json.loads(stocked.run(*words, "Sum:", stdin="one\ntwo\n").out)["rendered"]
+    assert "Sum:\n\none\ntwo<" in rendered
+    assert rendered == json.loads(stocked.run(*words, "Sum:", "-", stdin="one\ntwo\n").out)["rendered"]
+    assert stocked.run(*words, stdin="").err == (
+        "error: there is no prompt. write it after the model, or pipe it in\n"
+    )
+
+
 def test_explain_shows_every_step_and_its_likeliest_tokens(explained: dict[str, Any]) -> None:
     assert 1 <= len(explained["steps"]) <= 6
     before = None
