@@ -20,6 +20,30 @@ from tests.support.terminal import Terminal
 pytestmark = pytest.mark.real
 
 SPINNER = "[\u2800-\u28ff] (waiting for the answer|reading the prompt)[^\\r]*\\r"
+# A template that shows the default model how to think before it answers, and opens its thinking: so it does.
+THINKER = """FROM smollm2:135m
+PARAMETER temperature 0
+TEMPLATE \"\"\"{% for question, thought, answer in [
+    ("What is one and one?", "I add one and one.", "Two."),
+    ("What colour is snow?", "I think of snow.", "White."),
+] %}<|im_start|>user
+{{ question }}<|im_end|>
+<|im_start|>assistant
+<think>
+{{ thought }}
+</think>
+
+{{ answer }}<|im_end|>
+{% endfor %}{% for message in messages %}<|im_start|>{{ message.role }}
+{% if message.role == "assistant" and message.reasoning_content %}<think>
+{{ message.reasoning_content }}
+</think>
+
+{% endif %}{{ message.content }}<|im_end|>
+{% endfor %}{% if add_generation_prompt %}<|im_start|>assistant
+<think>
+{% endif %}\"\"\"
+"""
 ANSWERING = SPINNER + "[^\u2800-\u28ff]*?(\\w+\\W+){6}"  # six words, and no spinner any more
 
 
@@ -108,3 +132,64 @@ def test_lines_pasted_while_an_answer_is_written_are_one_message(env: dict[str, 
     chat.type("/show\r")
     chat.expect(r"turns\s+2\r")
     chat.close()
+
+
+def test_thoughts_are_dim_and_fold_and_unfold(env: dict[str, str]) -> None:
+    made = [*COMMAND, "create", "thinker", "-f", "-"]
+    subprocess.run(made, env=env, input=THINKER.encode(), check=True, capture_output=True, timeout=60)
+    chat = Terminal(env, "chat", "thinker", "-o", "max_tokens=60")
+    chat.expect(">>>")
+    chat.type("What is two and two?\r")
+    shown = chat.expect(f"{SPINNER}.*\\r\n\\r\n.*\\w.*>>>")
+    thought = re.findall("\x1b\\[2m([^\x1b]+)\x1b\\[22m", chat.raw)
+    assert len("".join(thought).split()) > 2, repr(chat.raw)
+    assert "<think>" not in shown
+    assert "</think>" not in shown
+
+    chat.type("/think hide\r")
+    chat.expect("hidden.*>>>")
+    chat.type("/retry\r")
+    folded = chat.expect(r"\(thought first, \d+ words; /think show unfolds it\).*>>>")
+    assert "".join(thought).strip() not in folded
+    assert int(re.findall(r"first, (\d+) words", folded)[0]) > 2
+    chat.type("/think show\r")
+    assert "".join(thought).strip() in chat.expect("reasoning: .*, shown.*>>>")
+    chat.type("/stats\r")
+    chat.expect(r"answer\s+\d+ tokens, \d+ of them reasoning.*>>>")
+    chat.close()
+
+
+def test_saved_chat_is_loaded_by_name_and_from_a_file_and_goes_on(
+    env: dict[str, str], tmp_path: Path
+) -> None:
+    chat = Terminal(env, "chat", "--system", "Be brief.", "-o", "temperature=0", "-o", "max_tokens=8")
+    chat.expect(">>>")
+    chat.type("My name is Ann.\r")
+    chat.expect(f"{SPINNER}.*>>>")
+    chat.type("/save ann\r")
+    chat.expect("saved as ann .*chats/ann.json.*>>>")
+    chat.type(f"/export {tmp_path}/ann.json\r")
+    chat.expect("written to.*>>>")
+    chat.type("\x04")
+    assert chat.process.wait(30) == 0
+    chat.close()
+
+    other = Terminal(env, "chat", "-o", "max_tokens=8")
+    other.expect(">>>")
+    other.type("/load bob\r")
+    other.expect("error: there is no session 'bob'. see: /sessions.*>>>")
+    other.type("/load an\t\r")
+    other.expect("ann: 1 answer by smollm2:135m.*>>>")
+    other.type("/show\r")
+    other.expect(r"session\s+ann\r\n.*system\s+Be brief\..*turns\s+1\r\n.*temperature\s+0\.0\r\n.*>>>")
+    other.type("Who am I?\r")
+    other.expect(f"{SPINNER}.*>>>")
+    other.type("/sessions\r")
+    assert re.search(r"ann \*.*\s2\s+My name is Ann\.", other.expect("BEGINS.*>>>"))
+    other.type("/clear\r/show\r")
+    other.expect(r"turns\s+0\r\n.*>>>")
+    other.type(f"/load {tmp_path}/ann.js\t\r")
+    other.expect("ann.json: 1 answer by smollm2:135m.*>>>")
+    other.type("/undo\r")
+    other.expect("forgotten: My name is Ann..*>>>")
+    other.close()

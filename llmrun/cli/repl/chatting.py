@@ -25,6 +25,7 @@ class Chat:
     connect   a client of the daemon, anew each time, so that a chat outlives a daemon that died
     obtain    the name that the daemon knows a model by; it is pulled first where it is not here
     defaults  the options that a model brings itself; None where they are not known
+    interactive  whether a person types
     name      the session that the conversation is kept as; None: it is not kept
     thoughts  whether reasoning is shown
     answer    the last one
@@ -39,6 +40,7 @@ class Chat:
     connect: Callable[[], AbstractContextManager[Client]]
     obtain: Callable[[str], str]
     defaults: Callable[[str], Options | None]
+    interactive: bool = False
     name: str | None = None
     thoughts: bool = True
     answer: Answer | None = None

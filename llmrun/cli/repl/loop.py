@@ -63,8 +63,9 @@ def chat(session: Session, wanted: Wanted, *, local: bool) -> None:
                 there.client,
                 _obtainer(session, known),
                 _defaults(session),
-                name,
                 interactive,
+                name,
+                thoughts=interactive,
             )
             reader: Reader = PipeReader(sys.stdin)
             if interactive:
@@ -72,7 +73,7 @@ def chat(session: Session, wanted: Wanted, *, local: bool) -> None:
                 out.note(f"{conversation.model}. /help shows what you can type, Ctrl-D leaves.")
                 if conversation.turns or conversation.unanswered:
                     out.note(resumed(str(name), conversation))
-            Loop(talk, reader, interactive).run()
+            Loop(talk, reader).run()
     finally:
         sessions.let_go()
 
@@ -143,11 +144,10 @@ def _names(session: Session, sessions: Sessions) -> Mapping[str, Callable[[], li
 class Loop:
     """One chat. A person is told of an error or a Ctrl-C and goes on; a pipe ends there."""
 
-    def __init__(self, chat: Chat, reader: Reader, interactive: bool) -> None:
+    def __init__(self, chat: Chat, reader: Reader) -> None:
         self._chat = chat
         self._out = chat.out
         self._reader = reader
-        self._interactive = interactive
 
     def run(self) -> None:
         """Until the end of input or /bye."""
@@ -169,11 +169,11 @@ class Loop:
         except Bye:
             return False
         except KeyboardInterrupt:
-            if not self._interactive:
+            if not self._chat.interactive:
                 raise
             self._out.note("(Ctrl-D or /bye leaves)")
         except LlmrunError as error:
-            if not self._interactive:
+            if not self._chat.interactive:
                 raise
             self._out.error(error)
         return True
@@ -185,14 +185,14 @@ class Loop:
         talk.unanswered = question
         self._chat.keep()
         try:
-            with unechoed(sys.stdin) if self._interactive else nullcontext():
+            with unechoed(sys.stdin) if self._chat.interactive else nullcontext():
                 self._answer(question)
         except KeyboardInterrupt:
-            if not self._interactive:
+            if not self._chat.interactive:
                 raise
             self._out.note("(stopped)")
         except LlmrunError as error:
-            if not self._interactive:
+            if not self._chat.interactive:
                 raise
             self._out.error(error)
             self._out.note("(your message is kept: /retry asks it again, /edit changes it)")

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import shlex
+from datetime import datetime
 from pathlib import Path
 
-from llmrun.cli.prompt import read_text
+from llmrun.cli.prompt import no_images, read_text
 from llmrun.cli.repl.chatting import Chat
-from llmrun.errors import UNSUPPORTED_FIELD, USAGE, LlmrunError
+from llmrun.errors import USAGE, LlmrunError
 
 
 def file(chat: Chat, argument: str) -> None:
@@ -31,9 +32,7 @@ def paths(argument: str) -> list[Path]:
 
 
 def image(_chat: Chat, _argument: str) -> None:
-    raise LlmrunError(
-        UNSUPPORTED_FIELD, "/image: models that see are not built yet", hint="/file takes text files"
-    )
+    raise no_images("/image")
 
 
 def _taken_back(chat: Chat) -> str:
@@ -63,5 +62,13 @@ def undo(chat: Chat, _argument: str) -> None:
 
 
 def clear(chat: Chat, _argument: str) -> None:
-    chat.conversation.clear()
-    chat.out.note("the conversation starts anew")
+    """A person's next words begin another session, so that the one that is kept stays as it is. From a pipe
+    they go into the one that was named: that is how a script empties it."""
+    talk = chat.conversation
+    kept = chat.name if chat.interactive and (talk.turns or talk.unanswered) else None
+    if kept:
+        name = chat.sessions.new_name(datetime.now())
+        chat.sessions.hold(name)
+        chat.name = name
+    talk.clear()
+    chat.out.note(f"the conversation starts anew{f'; what was said is kept as {kept}' if kept else ''}")

@@ -48,7 +48,7 @@ def _help(chat: Chat, _argument: str) -> None:
         ("Ctrl-C", "stops the answer"),
         ("Ctrl-D", "leaves"),
     ]
-    chat.out.fields([*((slash.usage, slash.about) for slash in COMMANDS.values() if slash.about), *keys])
+    chat.out.fields([*((slash.usage, slash.about) for slash in COMMANDS.values()), *keys])
 
 
 def _bye(_chat: Chat, _argument: str) -> None:
@@ -74,13 +74,13 @@ COMMANDS = {
     "retry": Slash("/retry", "asks the last question again", said.retry),
     "edit": Slash("/edit [TEXT]", "takes the last question back to be changed", said.edit),
     "undo": Slash("/undo", "forgets the last question and its answer", said.undo),
-    "clear": Slash("/clear", "forgets the conversation", said.clear),
+    "clear": Slash("/clear", "begins a new conversation; the old one is kept", said.clear),
     "save": Slash("/save [NAME]", "keeps the conversation under a name of yours", keeping.save),
     "load": Slash("/load NAME|FILE", "goes on with a saved conversation", keeping.load),
     "sessions": Slash("/sessions", "the saved conversations", keeping.sessions),
     "export": Slash("/export FILE", "writes the conversation as .json or .md", keeping.export),
     "context": Slash("/context", "how full the model's context is", figures.context),
     "stats": Slash("/stats", "tokens and speed of the last answer", figures.stats),
-    "image": Slash("/image", "", said.image),
+    "image": Slash("/image", "is refused: no model that sees can be run yet", said.image),
     "bye": Slash("/bye, /exit", "leaves", _bye),
 }

@@ -291,6 +291,22 @@ def test_terminal_file_goes_with_the_next_message_alone(
     assert [turns[-1][1] for turns in said(served)] == ["Sum up:\n\ncontent", "and?"]
 
 
+def test_terminal_loaded_chat_is_what_the_model_gets_next(served: Shell, terminal: Terminal) -> None:
+    for keys, shown in (
+        ("one\r", HELLO),
+        ("/save mine\r", "saved as mine"),
+        ("/clear\r", "starts anew; what was said is kept as mine"),
+        ("two\r", HELLO),
+        ("/save other\r", "saved as other"),
+        ("/load min\t\r", "mine: 1 answer by tiny:1m"),
+        ("three\r", HELLO),
+    ):
+        terminal.type(keys)
+        terminal.expect(f"{shown}.*>>>")
+    assert said(served)[-1] == [("user", "one"), ("assistant", HELLO), ("user", "three")]
+    assert said(served)[-2] == [("user", "two")]
+
+
 def test_terminal_context_counts_by_the_model(served: Shell, terminal: Terminal) -> None:
     async def counts(_request: AnyRequest) -> AsyncGenerator[Event, None]:
         yield Tokenized(tuple(range(1024)))
