@@ -25,6 +25,7 @@ from llmrun.api import fields
 from llmrun.api.app import create_app
 from llmrun.api.metrics import Metrics
 from llmrun.cli.groups import ALIASES, EVERYWHERE
+from llmrun.cli.help import spelt
 from llmrun.cli.main import app
 from llmrun.cli.repl.slash import COMMANDS
 from llmrun.config import SETTINGS, Paths, Settings
@@ -121,13 +122,6 @@ def records(name: str, command: Any) -> Iterator[tuple[str, str]]:
     for parameter in command.params:
         if parameter.name not in {*EVERYWHERE, "help"} and (record := parameter.get_help_record(context)):
             yield record[0], record[1].replace("  [", " [")
-
-
-def spelt(words: str) -> str:
-    """An argument or option without the type behind its name; one that has no other name is in capitals."""
-    bare = re.sub(r" <[^>]*>$", "", words)
-    kind = re.search(r" <(\w+)[^>]*>$", words)
-    return f"{bare} {kind[1].upper()}" if kind and bare.startswith("-") else bare
 
 
 def default_of(name: str) -> str:
@@ -253,6 +247,8 @@ def code_in(text: str) -> Iterator[str]:
 def unknown_words(first: str, rest: str) -> Iterator[str]:
     """Commands and options in `llmrun FIRST REST` that the command line does not have."""
     command, words = root_command(), [first, *rest.split()]
+    if first == "help":
+        return
     while words and (inner := subcommands(command)) and not words[0].startswith("-"):
         name = words.pop(0)
         found = inner.get(name) or command.get_command(None, name)  # an alias is not listed

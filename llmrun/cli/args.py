@@ -2,17 +2,27 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Callable
+from typing import Annotated, Any
 
 import typer
 
+from llmrun.cli import completion
 from llmrun.cli.groups import Group
+from llmrun.cli.help import Command
 from llmrun.errors import LlmrunError
+
+
+class App(typer.Typer):
+    """One whose commands have our help."""
+
+    def command(self, name: str | None = None, **rest: Any) -> Callable[[Any], Any]:
+        return super().command(name, cls=Command, **rest)
 
 
 def new_app() -> typer.Typer:
     """The Typer app of one command module."""
-    return typer.Typer(
+    return App(
         cls=Group,
         rich_markup_mode=None,
         add_completion=False,
@@ -47,7 +57,12 @@ System = Annotated[str | None, typer.Option(metavar="TEXT", help="System prompt.
 
 OptionPairs = Annotated[
     list[str] | None,
-    typer.Option("-o", metavar="KEY=VALUE", help="Any option, such as top_k=20; repeatable."),
+    typer.Option(
+        "-o",
+        metavar="KEY=VALUE",
+        help="Any option, such as top_k=20; repeatable.",
+        autocompletion=completion.options,
+    ),
 ]
 
 Think = Annotated[
@@ -60,7 +75,13 @@ Temperature = Annotated[float | None, typer.Option(help="0 takes the likeliest t
 MaxTokens = Annotated[int | None, typer.Option(help="Longest answer, in tokens.")]
 
 FormatName = Annotated[
-    str | None, typer.Option("--format", help="json: the answer is one JSON object.", metavar="json")
+    str | None,
+    typer.Option(
+        "--format",
+        help="json: the answer is one JSON object.",
+        metavar="json",
+        autocompletion=completion.formats,
+    ),
 ]
 
 Schema = Annotated[

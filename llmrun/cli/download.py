@@ -77,7 +77,7 @@ def _parting(out: Output) -> Iterator[None]:
 @contextmanager
 def reporter(out: Output) -> Iterator[Report | None]:
     """What a pull reports to, shown as suits `out`; None when quiet."""
-    if out.mode == "quiet":
+    if out.quiet:
         yield None
     elif out.notes_on_terminal:
         with _bar(out) as report:

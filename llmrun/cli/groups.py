@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import difflib
 import importlib
-from collections.abc import Iterator
 from typing import Any
 
 import typer
 from typer.core import TyperGroup
 
+from llmrun.cli.help import write_options, write_rows
 from llmrun.errors import USAGE, LlmrunError
 
 # section -> command -> module in llmrun.cli.commands
@@ -45,7 +45,18 @@ SECTIONS: dict[str, dict[str, str]] = {
     },
 }
 ALIASES = {"ls": "list"}
+# What other programs call them, where the spelling alone would not lead to ours.
+_ELSEWHERE = {
+    **dict.fromkeys(("delete", "remove"), ("rm", "revoke")),
+    **dict.fromkeys(("download", "install", "fetch", "get"), ("pull", "create")),
+    **dict.fromkeys(("kill", "unload", "down"), ("stop",)),
+    **dict.fromkeys(("start", "server", "up"), ("serve",)),
+    **dict.fromkeys(("generate", "ask", "prompt"), ("run",)),
+    **{"copy": ("cp",), "alias": ("cp",), "inspect": ("show",), "info": ("show",), "models": ("list",)},
+    **{"version": ("--version",), "completion": ("--install-completion",), "status": ("ps",)},
+}
 EVERYWHERE = ("debug", "quiet", "offline")  # the names of the flags that every command takes
+_WHOLE = 1000  # characters of a command's first sentence: more than any has
 _MODULES = {name: module for section in SECTIONS.values() for name, module in section.items()}
 
 
@@ -72,10 +83,27 @@ class Group(TyperGroup):
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         if args and not args[0].startswith("-") and self.get_command(ctx, args[0]) is None:
-            near = difflib.get_close_matches(args[0], self.list_commands(ctx), n=1)
-            hint = f"did you mean {near[0]!r}?" if near else f"see: {ctx.command_path} --help"
+            near = self._nearest(ctx, args[0])
+            hint = f"did you mean {near!r}?" if near else f"see: {ctx.command_path} --help"
             raise LlmrunError(USAGE, f"there is no command {args[0]!r}", hint=hint)
         return super().resolve_command(ctx, args)
+
+    def _nearest(self, ctx: Any, word: str) -> str | None:
+        """What somebody may have meant: the same under our name, or what is spelt nearly so."""
+        known = self.list_commands(ctx)
+        flags = [flag for parameter in self.params for flag in parameter.opts]
+        ours = [name for name in _ELSEWHERE.get(word, ()) if name in (*known, *flags)]
+        return next(iter(ours or difflib.get_close_matches(word, known, n=1)), None)
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        write_options(self, ctx, formatter)
+        self.format_commands(ctx, formatter)
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        write_rows(formatter, "Commands", [self._row(ctx, name, name) for name in self.list_commands(ctx)])
+
+    def _row(self, ctx: Any, name: str, title: str) -> tuple[str, str]:
+        return title, self.get_command(ctx, name).get_short_help_str(_WHOLE)
 
 
 class LazyGroup(Group):
@@ -91,15 +119,7 @@ class LazyGroup(Group):
             return None
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
-        for section, rows in self._sections(ctx, formatter.width):
-            with formatter.section(section):
-                formatter.write_dl(rows)
-
-    def _sections(self, ctx: Any, width: int) -> Iterator[tuple[str, list[tuple[str, str]]]]:
         aliases = {name: alias for alias, name in ALIASES.items()}
         for section, names in SECTIONS.items():
-            rows = []
-            for name in names:
-                title = f"{name}, {aliases[name]}" if name in aliases else name
-                rows.append((title, self.get_command(ctx, name).get_short_help_str(width)))
-            yield section, rows
+            titles = {name: f"{name}, {aliases[name]}" if name in aliases else name for name in names}
+            write_rows(formatter, section, [self._row(ctx, name, title) for name, title in titles.items()])

@@ -6,6 +6,7 @@ Imported at every start, so it loads Typer and nothing heavy; commands are impor
 from __future__ import annotations
 
 import os
+import re
 import sys
 import traceback
 from collections.abc import Sequence
@@ -13,6 +14,7 @@ from typing import Annotated, Any
 
 import typer
 
+from llmrun.cli.completion import VARIABLE, offer
 from llmrun.cli.groups import LazyGroup
 from llmrun.cli.session import Session, session_of
 from llmrun.errors import DISK, INTERNAL, USAGE, LlmrunError
@@ -26,8 +28,11 @@ _UsageError: Any = typer.BadParameter.__mro__[1]
 
 # How Typer says what a value must be, and how we do.
 _VALUES = {
-    "Input should be a valid number, unable to parse string as a number": "it takes a number",
-    "Input should be a valid integer, unable to parse string as an integer": "it takes a whole number",
+    r"Input should be a valid number.*": "it takes a number",
+    r"Input should be a valid integer.*": "it takes a whole number",
+    r"Input should be greater than or equal to (\S+)": r"it is \1 at least",
+    r"Input should be less than or equal to (\S+)": r"it is \1 at most",
+    r"Value error, ": "",
 }
 
 app = typer.Typer(
@@ -49,7 +54,7 @@ def _set_debug(ctx: typer.Context, value: bool) -> None:
 
 def _set_quiet(ctx: typer.Context, value: bool) -> None:
     if value:
-        session_of(ctx).out.mode = "quiet"
+        session_of(ctx).out.quiet = True
 
 
 def _set_offline(_ctx: typer.Context, value: bool) -> None:
@@ -106,6 +111,8 @@ def root(  # the four flags act in their callbacks, so the function has no use f
       cat letter.txt | llmrun run smollm2:135m "Answer this letter:"
       llmrun chat
       llmrun serve
+
+    llmrun help COMMAND, or llmrun COMMAND --help, shows a command's options and examples.
     """
     if ctx.invoked_subcommand is None:
         session_of(ctx).out.result(ctx.get_help())
@@ -114,9 +121,8 @@ def root(  # the four flags act in their callbacks, so the function has no use f
 def usage_error(error: Any) -> LlmrunError:
     """One of Typer's usage errors in our words: what was wrong, and where the right way is written."""
     message = error.format_message().rstrip(".")
-    message = next(
-        (message.replace(said, ours) for said, ours in _VALUES.items() if said in message), message
-    )
+    for theirs, ours in _VALUES.items():
+        message = re.sub(theirs, ours, message)
     near = getattr(error, "possibilities", None)
     context = getattr(error, "ctx", None)
     command = context.command_path if context is not None else PROGRAM
@@ -143,8 +149,10 @@ def as_llmrun_error(error: Exception) -> LlmrunError:
 def run_command(args: Sequence[str], session: Session) -> int:
     """Run one command line; its exit code. Errors come out as exceptions."""
     command = typer.main.get_command(app)
-    if f"_{PROGRAM.upper()}_COMPLETE" in os.environ:
-        command.main(list(args), prog_name=PROGRAM)  # shell completion; exits by itself
+    if args[:1] == ["help"]:  # as git and Ollama have it
+        args = [*args[1:], "--help"]
+    if VARIABLE in os.environ:
+        offer(command, args, PROGRAM)
     try:
         with command.make_context(PROGRAM, list(args), obj=session) as ctx:
             command.invoke(ctx)

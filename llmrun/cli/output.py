@@ -9,19 +9,19 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Literal, TextIO
+from typing import TYPE_CHECKING, Literal, TextIO
 
+from llmrun.cli.layout import Columns, Pairs, Record, fields, table
 from llmrun.errors import LlmrunError
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-Mode = Literal["human", "json", "quiet"]
-Record = Mapping[str, Any]
-Columns = Mapping[str, Callable[[Any], str]]
+Mode = Literal["human", "json"]
 
 # A model or a server must not drive the reader's terminal: control characters, except for line and
 # tab, are shown by the symbols Unicode has for them.
@@ -47,16 +47,10 @@ def is_terminal(stream: TextIO | None) -> bool:
         return False
 
 
-def table(records: Sequence[Record], columns: Columns) -> list[str]:
-    """Lines of a table: headings, then the records, columns two spaces apart."""
-    rows = [list(columns), *([cell(record) for cell in columns.values()] for record in records)]
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    return ["  ".join(map(str.ljust, row, widths)).rstrip() for row in rows]
-
-
 class Output:
-    """Writes for one command. `mode` human is tables and notes; json is JSON results; quiet is names
-    and results only. A missing stream (closed by the shell) swallows what is written."""
+    """Writes for one command. `mode` says whether results are tables or JSON; `quiet` leaves out what is no
+    result and, of tables, all but the names. A missing stream (closed by the shell) swallows what is
+    written."""
 
     def __init__(
         self,
@@ -64,9 +58,11 @@ class Output:
         stderr: TextIO | None,
         *,
         mode: Mode = "human",
+        quiet: bool = False,
         env: Mapping[str, str] = os.environ,
     ) -> None:
         self.mode = mode
+        self.quiet = quiet
         self._out = stdout
         self._err = stderr
         self.on_terminal = is_terminal(stdout)
@@ -122,22 +118,26 @@ class Output:
         """
         if self.mode == "json":
             self.json([dict(record) for record in records])
-        elif self.mode == "quiet":
+        elif self.quiet:
             for record in records:
                 self.result(str(record["name"]))
         else:
-            for line in table(records, columns):
+            for line in table(records, columns, self.width):
                 self.result(line)
 
-    def fields(self, pairs: Sequence[tuple[str, str]]) -> None:
-        """Names and values, one pair a line, aligned."""
-        width = max((len(name) for name, _ in pairs), default=0)
-        for name, value in pairs:
-            self.result(f"{name.ljust(width)}  {value}".rstrip())
+    def fields(self, pairs: Pairs) -> None:
+        """Names and values, aligned."""
+        for line in fields(pairs, self.width):
+            self.result(line)
+
+    @property
+    def width(self) -> int | None:
+        """Columns of the terminal that results go to; None where they go elsewhere."""
+        return shutil.get_terminal_size().columns if self.on_terminal else None
 
     def note(self, text: str) -> None:
         """Something worth knowing that is no result; silent when quiet."""
-        if self.mode != "quiet":
+        if not self.quiet:
             self._say(text)
 
     def warn(self, text: str) -> None:
@@ -176,7 +176,7 @@ class Output:
     @property
     def spins(self) -> bool:
         """Whether a person watches stderr and wants to."""
-        return self.mode != "quiet" and self.notes_on_terminal
+        return not self.quiet and self.notes_on_terminal
 
     def note_console(self) -> Console:
         """stderr for rich, which draws bars and spinners there. Only for a terminal."""

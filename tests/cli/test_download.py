@@ -42,6 +42,6 @@ def test_bar_on_a_terminal_shows_name_bytes_and_notes() -> None:
 
 
 def test_quiet_reports_nothing() -> None:
-    out = Output(io.StringIO(), Terminal(), mode="quiet")
+    out = Output(io.StringIO(), Terminal(), quiet=True)
     with download.reporter(out) as report:
         assert report is None

@@ -36,6 +36,30 @@ def test_every_command_has_help_with_an_example(shell: Shell, name: str) -> None
         assert re.search(r"Examples?:\n +(\S.*\| |\$EDITOR.*|([A-Z_]+=\S+ )+)?\"?\$?\(?llmrun", page), page
 
 
+@pytest.mark.parametrize("words", [("run",), ("config", "set"), ()])
+def test_help_is_a_command_too(shell: Shell, words: tuple[str, ...]) -> None:
+    asked = shell.run("help", *words)
+    assert (asked.code, asked.err) == (0, "")
+    assert asked.out == shell.run(*words, "--help").out
+
+
+@pytest.mark.parametrize("name", [*NAMES, *ALIASES])
+def test_help_names_what_is_written_without_braces_and_types_of_python(shell: Shell, name: str) -> None:
+    assert not re.search(r"<\w|[{]|list\[", shell.run(name, "--help").out.partition("Examples:")[0])
+    options = re.split(r"\n(?:Arguments|Options):", shell.run(name, "--help").out)[1:]
+    assert options
+    assert not any(re.search(r"<\w|list\[", part) for part in options)
+
+
+def test_help_on_a_narrow_terminal_is_whole_and_no_wider(shell: Shell) -> None:
+    shell.env["COLUMNS"] = "40"
+    page = shell.run("--help").out
+    assert "..." not in page.partition("Options:")[2].replace("...]", "")
+    for name in NAMES:
+        options = shell.run(name, "--help").out.partition("\nOptions:")[2]
+        assert max(map(len, options.splitlines())) <= 40, options
+
+
 def test_version_names_llama_cpp_and_its_backend(shell: Shell) -> None:
     done = shell.run("--version")
     assert re.fullmatch(rf"llmrun {re.escape(__version__)} \(llama\.cpp \S.*, backend \S+\)\n", done.out), (
@@ -64,6 +88,17 @@ def test_start_imports_nothing_heavy(args: list[str]) -> None:
         (["config", "gte"], "there is no command 'gte'. did you mean 'get'?"),
         (["config"], "missing command. see: llmrun config --help"),
         (["run", "m", "hi", "--max-tokens"], "requires an argument"),
+        (["serve", "--port", "99999"], "invalid value for '--port': it is 65535 at most. see:"),
+        (["bench", "m", "--times", "0"], "invalid value for '--times': it is 1 at least. see:"),
+        (
+            ["serve", "--log-format", "xml"],
+            "invalid value for '--log-format': 'xml' is not one of 'text', 'json'",
+        ),
+        (["version"], "there is no command 'version'. did you mean '--version'?"),
+        (["remove", "m"], "there is no command 'remove'. did you mean 'rm'?"),
+        (["keys", "delete", "m"], "there is no command 'delete'. did you mean 'revoke'?"),
+        (["config", "get", "colour"], "there is no setting 'colour'. see: llmrun config get"),
+        (["config", "get", "keepalive"], "there is no setting 'keepalive'. did you mean 'keep_alive'?"),
     ],
 )
 def test_wrong_usage_is_one_line_and_exit_code_2(shell: Shell, args: list[str], says: str) -> None:
@@ -120,6 +155,11 @@ def test_quiet_leaves_out_notes(stocked: Shell, args: list[str]) -> None:
     assert (done.code, done.out, done.err) == (0, "tiny:1m\n", "")
 
 
+def test_quiet_leaves_out_notes_beside_json_too(shell: Shell) -> None:
+    done = shell.run("list", "--quiet", "--json")
+    assert (done.code, done.out, done.err) == (0, "[]\n", "")
+
+
 def test_quiet_is_understood_after_a_command_of_a_command(shell: Shell) -> None:
     done = shell.run("config", "set", "keep_alive", "5s", "--quiet")
     assert (done.code, done.out, done.err) == (0, "", "")
@@ -157,15 +197,6 @@ def test_stdout_closed_from_the_start_is_no_crash(shell: Shell) -> None:
     )
     assert done.returncode == 0
     assert "Traceback" not in done.stderr
-
-
-def test_shell_completion_knows_commands_and_models(stocked: Shell) -> None:
-    for words, expected in (("llmrun ru", "run"), ("llmrun show ti", "tiny:1m")):
-        stocked.env.update(
-            _LLMRUN_COMPLETE="complete_bash", COMP_WORDS=words, COMP_CWORD=str(words.count(" "))
-        )
-        done = stocked.finish()
-        assert expected in done.out.split(), done
 
 
 @pytest.mark.parametrize("args", [["--offline", "pull"], ["pull", "--offline"]])

@@ -4,7 +4,7 @@ import io
 
 import pytest
 
-from llmrun.cli.output import Output, one_line, table
+from llmrun.cli.output import Mode, Output, one_line
 from llmrun.errors import USAGE, LlmrunError
 
 
@@ -62,7 +62,7 @@ def test_error_with_log_lines_shows_them_first() -> None:
 
 def test_quiet_keeps_results_warnings_and_errors() -> None:
     output, out, err = outputs(terminal=False)
-    output.mode = "quiet"
+    output.quiet = True
     output.note("nice to know")
     output.warn("act on it")
     output.result("the result")
@@ -74,16 +74,29 @@ RECORDS = [{"name": "a", "n": 1}, {"name": "longer", "n": 22}]
 
 
 def test_records_follow_the_mode() -> None:
-    shown = {}
-    for mode in ("human", "json", "quiet"):
+    def shown(mode: Mode, *, quiet: bool) -> str:
         output, out, _ = outputs(terminal=False)
-        output.mode = mode
+        output.mode, output.quiet = mode, quiet
         output.records(RECORDS, COLUMNS)
-        shown[mode] = out.getvalue()
+        return out.getvalue()
+
+    as_json = '[{"name": "a", "n": 1}, {"name": "longer", "n": 22}]\n'
+    assert shown("human", quiet=False) == "NAME    N\na       1\nlonger  22\n"
+    assert shown("human", quiet=True) == "a\nlonger\n"
+    assert shown("json", quiet=False) == shown("json", quiet=True) == as_json
+
+
+def test_records_and_fields_are_laid_out_for_the_terminal_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "14")
+    shown = {}
+    for terminal in (True, False):
+        output, out, _ = outputs(terminal=terminal)
+        output.records([{"name": "a-longer-name", "n": 22}], COLUMNS)
+        output.fields([("key", "one two three")])
+        shown[terminal] = out.getvalue()
     assert shown == {
-        "human": "NAME    N\na       1\nlonger  22\n",
-        "json": '[{"name": "a", "n": 1}, {"name": "longer", "n": 22}]\n',
-        "quiet": "a\nlonger\n",
+        True: "NAME  a-longer-name\nN     22\nkey  one two\n     three\n",
+        False: "NAME           N\na-longer-name  22\nkey  one two three\n",
     }
 
 
@@ -92,10 +105,6 @@ def test_json_is_indented_for_a_person_only() -> None:
         output, out, _ = outputs(terminal=terminal)
         output.json({"ä": 1})
         assert out.getvalue() == expected
-
-
-def test_table_without_records_is_its_headings() -> None:
-    assert table([], COLUMNS) == ["NAME  N"]
 
 
 def test_waiting_where_nobody_watches_writes_nothing() -> None:

@@ -27,14 +27,18 @@ class Terminal:
     raw    everything it wrote, as it came
     """
 
-    def __init__(self, env: Mapping[str, str], *args: str, columns: int = 80) -> None:
+    def __init__(
+        self, env: Mapping[str, str], *args: str, columns: int = 80, program: str | None = None
+    ) -> None:
+        """`program`: another than llmrun, by its path."""
+        words = [program, *args] if program else [sys.executable, "-m", "llmrun", *args]
         self._leader, follower = pty.openpty()
         fcntl.ioctl(follower, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
         # As its controlling terminal, so that a typed Ctrl-C is a signal.
         take = "import fcntl, os, sys, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0); "
-        go = "os.execv(sys.executable, [sys.executable, '-m', 'llmrun', *sys.argv[1:]])"
+        go = "os.execv(sys.argv[1], sys.argv[1:])"
         self.process = subprocess.Popen(
-            [sys.executable, "-c", take + go, *args],
+            [sys.executable, "-c", take + go, *words],
             env={"TERM": "xterm", "LANG": "C.UTF-8", **env},
             stdin=follower,
             stdout=follower,

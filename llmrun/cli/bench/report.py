@@ -6,7 +6,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from llmrun.cli.output import Columns, Output, table
+from llmrun.cli.layout import Columns, table
+from llmrun.cli.output import Output
 from llmrun.errors import USAGE, LlmrunError
 from llmrun.store.disk import human
 
@@ -62,14 +63,14 @@ def show(out: Output, report: Report) -> None:
         out.result(f"{one['name']}: {human(one['size'])} on {one['device']}{reads}")
         for records, columns in ((one["lengths"], _LENGTHS), (one["concurrency"], _CONCURRENCY)):
             out.result("")
-            for line in table(records, columns):
+            for line in table(records, columns, out.width):
                 out.result(line)
         out.result("")
     if report["quality"]:
         best = report["reference"]
         out.result(f"Perplexity, and Kullback-Leibler divergence from {best} in nats a token:")
         out.result("")
-        for line in table(report["quality"], _QUALITY):
+        for line in table(report["quality"], _QUALITY, out.width):
             out.result(line)
 
 

@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from llmrun.cli import completion
 from llmrun.cli.args import Local, OptionPairs, System, Think, complete_model, new_app
 from llmrun.cli.options import parse_options
 from llmrun.cli.session import session_of
@@ -31,7 +32,13 @@ def chat(
     think: Think = None,
     resume: Annotated[bool, typer.Option("--continue", help="Go on with the last chat.")] = False,
     name: Annotated[
-        str | None, typer.Option("--session", metavar="NAME", help="Go on with this chat, or begin it.")
+        str | None,
+        typer.Option(
+            "--session",
+            metavar="NAME",
+            help="Go on with this chat, or begin it.",
+            autocompletion=completion.sessions,
+        ),
     ] = None,
     local: Local = False,
 ) -> None:

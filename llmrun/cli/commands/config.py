@@ -105,8 +105,9 @@ def path(context: typer.Context) -> None:
 def known(name: str) -> str:
     """`name` if it is a setting; LlmrunError USAGE with the nearest if not."""
     if name not in SETTINGS:
-        near = difflib.get_close_matches(name, SETTINGS, n=1, cutoff=0.0)[0]
-        raise LlmrunError(USAGE, f"there is no setting {name!r}", hint=f"did you mean {near!r}?")
+        near = difflib.get_close_matches(name, SETTINGS, n=1)
+        hint = f"did you mean {near[0]!r}?" if near else "see: llmrun config get"
+        raise LlmrunError(USAGE, f"there is no setting {name!r}", hint=hint)
     return name
 
 

@@ -57,7 +57,7 @@ def examine(session: Session) -> list[Finding]:
 def report(out: Output, findings: list[Finding]) -> None:
     """A line per finding and, under what is wrong, its mend. Quiet: only what is wrong."""
     for finding in findings:
-        if finding.level == "ok" and out.mode == "quiet":
+        if finding.level == "ok" and out.quiet:
             continue
         out.result(f"{finding.level:<8} {finding.subject:<10} {finding.text}")
         if finding.mend:

@@ -8,7 +8,7 @@ import typer
 
 from llmrun.cli import amounts
 from llmrun.cli.args import AsJson, ModelName, new_app
-from llmrun.cli.output import Columns
+from llmrun.cli.layout import Columns
 from llmrun.cli.session import session_of
 from llmrun.config import parse_setting
 from llmrun.store.anatomy import Anatomy, anatomy

@@ -7,8 +7,9 @@ from typing import Annotated, Any
 
 import typer
 
+from llmrun.cli import completion
 from llmrun.cli.args import AsJson, complete_model, new_app
-from llmrun.cli.output import Columns
+from llmrun.cli.layout import Columns
 from llmrun.cli.session import session_of
 
 app = new_app()
@@ -107,7 +108,18 @@ def list_(context: typer.Context, as_json: AsJson = False) -> None:
 
 
 @app.command()
-def revoke(context: typer.Context, name: Annotated[str, _NAME]) -> None:
+def revoke(
+    context: typer.Context,
+    name: Annotated[
+        str,
+        typer.Argument(
+            metavar="NAME",
+            help="What the key is called.",
+            show_default=False,
+            autocompletion=completion.keys,
+        ),
+    ],
+) -> None:
     """Take a key back: it is refused from now on.
 
     \b

@@ -8,7 +8,7 @@ import typer
 
 from llmrun.cli import amounts
 from llmrun.cli.args import AsJson, new_app
-from llmrun.cli.output import Columns, Record
+from llmrun.cli.layout import Columns, Record
 from llmrun.cli.session import session_of
 from llmrun.store.disk import human
 

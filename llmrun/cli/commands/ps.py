@@ -11,9 +11,11 @@ import typer
 
 from llmrun.cli import amounts
 from llmrun.cli.args import AsJson, new_app
-from llmrun.cli.output import Columns, Output, Record, table
+from llmrun.cli.layout import Columns, Record, table
+from llmrun.cli.output import Output
 from llmrun.cli.reach import connector
 from llmrun.cli.session import session_of
+from llmrun.cli.waiting import loading
 from llmrun.client.client import Client
 from llmrun.store.disk import human
 from llmrun.store.facts import VECTOR_KINDS
@@ -40,7 +42,7 @@ def ps(
     with connector(session).connect() as client:
         if not watch:
             out.records(_records(client), COLUMNS)
-        elif out.on_terminal and out.mode == "human":
+        elif out.on_terminal and out.mode == "human" and not out.quiet:
             _repaint(out, client)
         else:
             while True:
@@ -55,7 +57,7 @@ def _repaint(out: Output, client: Client) -> None:
 
     with Live(console=out.result_console(), auto_refresh=False) as live:
         while True:
-            lines = table(_records(client), COLUMNS)
+            lines = table(_records(client), COLUMNS, out.width)
             live.update(Text("\n".join(lines), no_wrap=True), refresh=True)
             time.sleep(INTERVAL)
 
@@ -65,7 +67,9 @@ def _records(client: Client) -> list[Record]:
 
 
 def _state(model: Record) -> str:
-    return f"loading {model['progress']:.0%}" if model["state"] == "loading" else str(model["state"])
+    return (
+        " ".join(loading(model["progress"])).strip() if model["state"] == "loading" else str(model["state"])
+    )
 
 
 def _size(model: Record) -> str:

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from llmrun.cli import completion
 from llmrun.cli.args import ModelName, new_app
 from llmrun.cli.session import session_of
 from llmrun.store.disk import human
@@ -18,7 +19,15 @@ app = new_app()
 def quantize(
     context: typer.Context,
     model: ModelName,
-    kind: Annotated[str, typer.Argument(metavar="TYPE", help="Q4_0, Q4_K_M, Q8_0, …", show_default=False)],
+    kind: Annotated[
+        str,
+        typer.Argument(
+            metavar="TYPE",
+            help="Q4_0, Q4_K_M, Q8_0, …",
+            show_default=False,
+            autocompletion=completion.types,
+        ),
+    ],
     name: Annotated[
         str | None, typer.Option("-o", metavar="NAME", help="What the new model is called.")
     ] = None,

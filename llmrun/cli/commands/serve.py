@@ -40,7 +40,9 @@ def serve(
         str | None, typer.Option(metavar="COUNT", help="Sequences decoded together per model, or auto.")
     ] = None,
     ctx: Annotated[str | None, typer.Option(metavar="TOKENS", help="Context per model, or auto.")] = None,
-    log_format: Annotated[LogFormat | None, typer.Option(help="Form of the log lines.")] = None,
+    log_format: Annotated[
+        LogFormat | None, typer.Option(metavar="text|json", help="Form of the log lines.")
+    ] = None,
     no_auth: Annotated[
         bool, typer.Option("--no-auth", help="Serve beyond loopback without an API key.")
     ] = False,

@@ -8,7 +8,7 @@ from functools import partial
 
 from llmrun.cli.explaining.explained import Choice, Decoded, Explained
 from llmrun.cli.explaining.stages import candidates, columns
-from llmrun.cli.output import Columns, Record, table
+from llmrun.cli.layout import Columns, Record, table
 from llmrun.store.disk import human
 
 _BARS = "▁▂▃▄▅▆▇█"

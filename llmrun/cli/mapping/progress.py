@@ -38,7 +38,7 @@ def shown(
 ) -> Iterator[Callable[[int], None]]:
     """What is told the bytes of input that are behind; `size` is all of them. Draws where a person watches,
     unless the results themselves come by there."""
-    if out.mode == "quiet" or not out.notes_on_terminal or results_shown:
+    if out.quiet or not out.notes_on_terminal or results_shown:
         yield lambda _end: None
         return
     from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
