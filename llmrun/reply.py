@@ -9,6 +9,7 @@ from collections.abc import Generator, Iterator
 from typing import Any
 
 from llmrun.types import Event, Finished, FinishReason, Reasoning, Stopped, Text, Timings, Usage
+from llmrun.types.said import Said
 
 Events = Generator[Event, None, None]
 
@@ -24,7 +25,7 @@ class Reply(str):
     timings: Timings | None
 
 
-class ReplyStream(Iterator[str]):
+class ReplyStream(Said, Iterator[str]):
     """An answer piece by piece. Iterate it for its text, or `parts()` for its reasoning too; once.
 
     `text` and `reasoning` are what came so far; the rest is known at the end. `close()`, or letting go of it,
@@ -32,29 +33,17 @@ class ReplyStream(Iterator[str]):
     """
 
     def __init__(self, events: Events) -> None:
+        super().__init__()
         self._events = events
-        self._text: list[str] = []
-        self._reasoning: list[str] = []
         self.finish_reason: FinishReason | None = None
         self.usage: Usage | None = None
         self.timings: Timings | None = None
 
-    @property
-    def text(self) -> str:
-        return "".join(self._text)
-
-    @property
-    def reasoning(self) -> str:
-        return "".join(self._reasoning)
-
     def parts(self) -> Iterator[Text | Reasoning]:
         """Pieces of reasoning, then of text; each has its words in `text`."""
         for event in self._events:
-            if isinstance(event, Text):
-                self._text.append(event.text)
-                yield event
-            elif isinstance(event, Reasoning):
-                self._reasoning.append(event.text)
+            if isinstance(event, Text | Reasoning):
+                self.take(event)
                 yield event
             elif isinstance(event, Stopped):
                 self.finish_reason = event.reason

@@ -13,6 +13,7 @@ from llmrun.types import (
     Text,
     TokenLogprob,
 )
+from llmrun.types.said import Said
 
 OfAnswer = Text | Reasoning | CallStarted | CallArguments | Stopped
 """The events that say something of one answer, whose number they carry."""
@@ -41,35 +42,26 @@ class GatheredCall:
         self._arguments.append(text)
 
 
-class Gathered:
+class Gathered(Said):
     """What an answer has so far; `logprobs` are those of its text, `reason` is None until its end; `limit`
     is what cut it, if anything did."""
 
     def __init__(self) -> None:
+        super().__init__()
         self.calls: list[GatheredCall] = []
         self.logprobs: list[TokenLogprob] = []
         self.reason: FinishReason | None = None
         self.limit: Limit | None = None
         self.stop_sequence: str | None = None
-        self._text: list[str] = []
-        self._reasoning: list[str] = []
-
-    @property
-    def text(self) -> str:
-        return "".join(self._text)
-
-    @property
-    def reasoning(self) -> str:
-        return "".join(self._reasoning)
 
     def add(self, event: OfAnswer) -> None:
         """Take the next event of this answer."""
         match event:
             case Text():
-                self._text.append(event.text)
+                self.take(event)
                 self.logprobs.extend(event.logprobs)
             case Reasoning():
-                self._reasoning.append(event.text)
+                self.take(event)
             case CallStarted():
                 self.calls.append(GatheredCall(event.id, event.name))
             case CallArguments():

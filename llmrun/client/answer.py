@@ -12,12 +12,13 @@ from llmrun.client.sse import event_data
 from llmrun.client.wire import Chunk, Part
 from llmrun.errors import DAEMON_UNREACHABLE, INTERNAL, LlmrunError
 from llmrun.types import FinishReason, Limit, Reasoning, Text, Timings, Usage
+from llmrun.types.said import Said
 
 END = "[DONE]"
 _decoder = msgspec.json.Decoder(Chunk)
 
 
-class Answer:
+class Answer(Said):
     """Iterate it once, for its text or by `parts`; `finish_reason`, `limit`, `usage` and `timings` are set
     then.
 
@@ -26,22 +27,12 @@ class Answer:
     """
 
     def __init__(self, response: httpx.Response) -> None:
+        super().__init__()
         self._response = response
-        self._pieces: list[str] = []
-        self._thoughts: list[str] = []
         self.finish_reason: FinishReason | None = None
         self.limit: Limit | None = None
         self.usage: Usage | None = None
         self.timings: Timings | None = None
-
-    @property
-    def text(self) -> str:
-        return "".join(self._pieces)
-
-    @property
-    def reasoning(self) -> str:
-        """What the model thought before it answered."""
-        return "".join(self._thoughts)
 
     def __iter__(self) -> Iterator[str]:
         """Pieces of text alone; else as `parts`."""
@@ -72,10 +63,8 @@ class Answer:
             self.finish_reason = choice.finish_reason or self.finish_reason
             self.limit = choice.limit or self.limit
         for part in chunk.parts():
-            if isinstance(part, Text):
-                self._pieces.append(part.text)
-            elif isinstance(part, Reasoning):
-                self._thoughts.append(part.text)
+            if isinstance(part, Text | Reasoning):
+                self.take(part)
             yield part
 
     def result(self) -> dict[str, Any]:
