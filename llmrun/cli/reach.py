@@ -7,7 +7,7 @@ or, with `--local`, kept for this command alone.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -70,5 +70,7 @@ def reach(session: Session, name: str, *, local: bool) -> Iterator[Reached]:
         return
     from llmrun.client.local import private_daemon
 
-    with private_daemon() as client:
+    with ExitStack() as stack:
+        with session.out.waiting("starting a daemon for this command"):
+            client = stack.enter_context(private_daemon())
         yield Reached(model, lambda: nullcontext(client))

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any
 
@@ -50,7 +51,8 @@ class Plan:
 
 def measure(session: Session, models: Sequence[StoredModel], plan: Plan) -> Report:
     """Speed of every model; quality too where there are several, beside the largest file of them."""
-    machine = this_machine(measure=True)
+    with session.out.waiting("measuring the machine's memory"):
+        machine = this_machine(measure=True)
     report: Report = {"models": [], "quality": [], "reference": None}
     for model in models:
         report["models"].append(_speed(session, model, plan, machine))
@@ -71,8 +73,9 @@ def _speed(session: Session, model: StoredModel, plan: Plan, machine: Machine) -
             hint="use smaller --lengths",
         )
     sizes = anatomy(Store(session.paths).peek(str(model.path)).headers)
-    with private_daemon(_alone(plan)) as client:
-        with session.out.waiting(f"loading {model.name}"):
+    with ExitStack() as stack:
+        with session.out.waiting(f"loading {model.name} in a daemon of its own"):
+            client = stack.enter_context(private_daemon(_alone(plan)))
             loaded = client.load(str(model.path), Options())
         workload = Workload(
             client, str(model.path), Prompts(client.tokenize(str(model.path), text())), plan.answer
