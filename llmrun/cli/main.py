@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import sys
 import traceback
 from collections.abc import Sequence
@@ -149,12 +150,13 @@ def as_llmrun_error(error: Exception) -> LlmrunError:
 def run_command(args: Sequence[str], session: Session) -> int:
     """Run one command line; its exit code. Errors come out as exceptions."""
     command = typer.main.get_command(app)
-    if args[:1] == ["help"]:  # as git and Ollama have it
+    if args and args[0] == "help":  # as git and Ollama have it
         args = [*args[1:], "--help"]
     if VARIABLE in os.environ:
         offer(command, args, PROGRAM)
     try:
-        with command.make_context(PROGRAM, list(args), obj=session) as ctx:
+        width = max(20, min(shutil.get_terminal_size().columns, 80) - 2)  # Typer's own is 50 at least
+        with command.make_context(PROGRAM, list(args), obj=session, terminal_width=width) as ctx:
             command.invoke(ctx)
     except typer.Exit as exit_:
         return exit_.exit_code
