@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Literal, TextIO
 
 from llmrun.cli.layout import Columns, Pairs, Record, fields, table
-from llmrun.errors import LlmrunError
+from llmrun.errors import DISK, LlmrunError
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -85,22 +85,32 @@ class Output:
 
     def piece(self, text: str) -> None:
         """A part of a result, at once."""
-        if self._out is not None and text:
-            self._out.write(visible(text) if self.on_terminal else text)
-            self._out.flush()
+        if text:
+            self._write(visible(text) if self.on_terminal else text)
 
     def thought(self, text: str) -> None:
         """A part of what a model thinks: a result too, and dim where that can be shown."""
-        if self._out is not None and text:
+        if text:
             shown = visible(text) if self.on_terminal else text
-            self._out.write(f"\x1b[2m{shown}\x1b[22m" if self.styled else shown)
-            self._out.flush()
+            self._write(f"\x1b[2m{shown}\x1b[22m" if self.styled else shown)
 
     def drawn(self, text: str) -> None:
         """A part of a result with terminal codes in it, ours alone: the rest went through `visible`."""
-        if self._out is not None:
+        self._write(text)
+
+    def _write(self, text: str) -> None:
+        """To stdout, at once. BrokenPipeError where the reader is gone, LlmrunError DISK where it takes no
+        more."""
+        if self._out is None:
+            return
+        try:
             self._out.write(text)
             self._out.flush()
+        except BrokenPipeError:
+            raise
+        except OSError as error:
+            hint = "free some space, or write elsewhere"
+            raise LlmrunError(DISK, f"stdout cannot be written to: {error.strerror}", hint=hint) from error
 
     def result(self, text: str) -> None:
         """A result and one newline."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -197,6 +198,16 @@ def test_stdout_closed_from_the_start_is_no_crash(shell: Shell) -> None:
     )
     assert done.returncode == 0
     assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("args", [["list"], ["list", "--json"], ["config", "path"]])
+def test_stdout_that_takes_no_more_is_named(stocked: Shell, args: list[str]) -> None:
+    with Path("/dev/full").open("wb") as full:
+        done = stocked.finish(*args, stdout=full)
+    assert (done.code, done.err) == (
+        1,
+        "error: stdout cannot be written to: No space left on device. free some space, or write elsewhere\n",
+    )
 
 
 @pytest.mark.parametrize("args", [["--offline", "pull"], ["pull", "--offline"]])
