@@ -50,12 +50,20 @@ class SavedPrefixes:
     disk   where the rest goes; None: nowhere
     least  tokens from which on saving is worth it: fewer are computed as fast as they are brought back
     whole  a prefix serves only prompts that begin with all of it (memory that cannot be cut)
+    kept   cells of the KV cache that ended sequences may keep, where host memory has room for any; None: all
     """
 
     def __init__(
-        self, ram: int = 0, disk: Shelf | None = None, *, least: int = 64, whole: bool = False
+        self,
+        ram: int = 0,
+        disk: Shelf | None = None,
+        *,
+        least: int = 64,
+        whole: bool = False,
+        kept: int | None = None,
     ) -> None:
         self.least = least
+        self.kept = kept if ram else None
         self._ram = ram
         self._disk = disk
         self._whole = whole

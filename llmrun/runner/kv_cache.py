@@ -14,20 +14,24 @@ from llmrun.runner.frames import Load
 from llmrun.runner.sizing import cache_bytes
 from llmrun.store.disk import free_space
 
+# Tokens that ended sequences keep in a cache that is shared on a CPU (`llmrun.engine.prefix_cache`).
+KEPT = 2048
+
 
 def saved_prefixes(
-    spec: Load, *, trimmable: bool, streams: int = 1, flash: bool | None = None
+    spec: Load, *, trimmable: bool, streams: int = 1, flash: bool | None = None, gpu: bool = False
 ) -> SavedPrefixes:
     """The tiers behind the KV cache of a model; `trimmable`: whether KV can be cut at any token; `streams`:
     how many KV caches it has: what llama.cpp saves of a sequence names the empty ones too; `flash`: as in
-    `Attention`."""
+    `Attention`; `gpu`: whether one may have part of the model."""
     folder = Path(spec.kv_folder) if spec.kv_folder else None
     disk = free_space(folder) if folder else 0
     ram_bytes, disk_bytes = cache_bytes(spec, memory=psutil.virtual_memory().total, disk=disk)
     shelf = None
     if folder is not None and disk_bytes and spec.content:
         shelf = DiskPrefixes(folder, _kv_key(spec, streams, flash), disk_bytes, whole=not trimmable)
-    return SavedPrefixes(ram_bytes, shelf, whole=not trimmable)
+    kept = KEPT if streams == 1 and trimmable and not gpu else None
+    return SavedPrefixes(ram_bytes, shelf, whole=not trimmable, kept=kept)
 
 
 def _kv_key(spec: Load, streams: int, flash: bool | None) -> str:

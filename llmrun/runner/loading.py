@@ -155,12 +155,13 @@ def _engine(spec: Load, model: Model, shape: Anatomy, adapters: list[Adapter], e
         gpu_memory=gpu_memory(),
         cores=cores(),
     )
+    gpu = spec.gpu_layers != 0 and has_gpu()
     way = attention(
         shape,
         spec.flash_attention,
         spec.ctx or model.ctx_train,
         spec.kv_type,
-        gpu=spec.gpu_layers != 0 and has_gpu(),
+        gpu=gpu,
         unified=chosen.unified,
     )
     context = Context(
@@ -187,7 +188,11 @@ def _engine(spec: Load, model: Model, shape: Anatomy, adapters: list[Adapter], e
         emit=emit,
         clock=time.monotonic,
         saved=saved_prefixes(
-            spec, trimmable=model.trimmable, streams=1 if chosen.unified else chosen.slots, flash=way.flash
+            spec,
+            trimmable=model.trimmable,
+            streams=1 if chosen.unified else chosen.slots,
+            flash=way.flash,
+            gpu=gpu,
         ),
         drafters=drafters(spec, context, small, chosen),
         threads=ThreadChoice(chosen.threads, known.threads) if spec.threads is None else None,

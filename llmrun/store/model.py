@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timezone
@@ -9,7 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from llmrun.store.companions import Role
-from llmrun.store.facts import ModelKind, read_facts
+from llmrun.store.facts import Facts, ModelKind, read_facts
 from llmrun.store.manifest import Manifest
 from llmrun.types import Message, Options
 
@@ -107,9 +108,25 @@ def from_manifest(manifest: Manifest, files: tuple[Path, ...], in_place: bool) -
     )
 
 
+def _state(file: Path) -> tuple[int, ...]:
+    """What changes with a file's content; nothing of one that is not there: reading it says so."""
+    try:
+        stat = file.stat()
+    except OSError:
+        return ()
+    return stat.st_ino, stat.st_size, stat.st_mtime_ns
+
+
+@functools.lru_cache(maxsize=64)
+def _facts(files: tuple[Path, ...], _states: tuple[tuple[int, ...], ...]) -> Facts:
+    """`read_facts` of files as long as they are in these states: reading a header takes some 20 ms, and each
+    request that names a model by its path asks."""
+    return read_facts(files)
+
+
 def from_files(name: str, files: Sequence[Path]) -> StoredModel:
     """The model in files that no manifest knows. BAD_FILE where they are no model."""
-    facts = read_facts(files)
+    facts = _facts(tuple(files), tuple(map(_state, files)))
     stats = [file.stat() for file in files]
     return StoredModel(
         name=name,

@@ -4,7 +4,8 @@
 
 One thread, and its time on the CPU, so that a busy machine spoils little. Every way is measured in turn, in
 each of the rounds: medians. A row for each of: the last tokens of a prompt of that depth; a step of one
-answer behind so many tokens; of eight answers, all different; of eight that have so many in common.
+answer behind so many tokens, alone and where seven ended ones of that length are kept in the cache; of eight
+answers, all different; of eight that have so many in common.
 
     … --neighbours
 
@@ -92,6 +93,7 @@ def figures(context: Context, depth: int, rng: np.random.Generator) -> dict[str,
     state = context.save(0)
     for slot in range(1, ANSWERS):
         context.restore(slot, state)  # into cells of its own
+    found["1 answer, 7 texts kept"] = answer(context, tokens, range(1))
     found["8 answers"] = answer(context, tokens, range(ANSWERS))
     for slot in range(1, ANSWERS):
         context.drop(slot)

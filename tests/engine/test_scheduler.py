@@ -85,6 +85,7 @@ class World:
         saved: int = 0,
         scored_rows: int = 1,
         unified: bool = True,
+        kept: int | None = None,
     ) -> None:
         self.memory = RecordingMemory(None if unified else cells)
         self.scheduler = Scheduler(
@@ -95,7 +96,7 @@ class World:
             unified=unified,
             trimmable=trimmable,
             scored_rows=scored_rows,
-            saved=SavedPrefixes(saved, least=8, whole=not trimmable),
+            saved=SavedPrefixes(saved, least=8, whole=not trimmable, kept=kept),
         )
         self.arrivals = 0
         self.forced: Callable[[], int] = lambda: 0
@@ -326,6 +327,30 @@ def test_plan_full_cache_evicts_the_least_recently_used_prefix_first() -> None:
     assert [kv.tokens[0] for kv in world.scheduler.prefixes.retained] == [100, 200, 300]
 
 
+def three_ended(world: World) -> list[int]:
+    """The first tokens of the prefixes that are retained after three of 15 cells each."""
+    for start in (0, 100, 200):
+        world.add(list(range(start, start + 14)), max_tokens=2)
+        world.run()
+        world.check()
+    return [int(kv.tokens[0]) for kv in world.scheduler.prefixes.retained]
+
+
+@pytest.mark.parametrize(("kept", "staying"), [(None, [0, 100, 200]), (30, [100, 200]), (1, [200])])
+def test_end_with_more_retained_than_may_be_kept_saves_all_but_the_newest(
+    kept: int | None, staying: list[int]
+) -> None:
+    world = World(cells=64, saved=1000, kept=kept)
+    assert three_ended(world) == staying
+    (again,) = world.add([*range(14), 77])
+    world.step(budget=64)
+    assert again.cached == 14
+
+
+def test_end_without_host_memory_for_prefixes_keeps_all() -> None:
+    assert three_ended(World(cells=64, saved=0, kept=1)) == [0, 100, 200]
+
+
 def test_plan_running_answers_outgrow_the_cells_swaps_the_youngest_and_all_finish() -> None:
     world = World(cells=64, parallel=3)
     old, young = world.add(list(range(20)), max_tokens=30), world.add(list(range(100, 120)), max_tokens=30)
@@ -481,7 +506,8 @@ def test_scheduler_under_random_load_loses_nothing_and_always_ends(
     parallel = data.draw(st.integers(1, 5))
     slots = parallel + data.draw(st.integers(0, 6))
     saved = data.draw(st.integers(0, 40))
-    world = World(cells, parallel, slots, trimmable, saved, unified=unified)
+    kept = data.draw(st.none() | st.integers(0, 40))
+    world = World(cells, parallel, slots, trimmable, saved, unified=unified, kept=kept)
     world.memory.restores = data.draw(st.booleans())
     most_forced, chance = data.draw(st.integers(0, 20)), random.Random(data.draw(st.integers(0, 99)))
     world.forced = lambda: chance.randint(0, most_forced)

@@ -83,6 +83,13 @@ def test_resolve_file_on_disk_is_used_in_place_unregistered(store: Store, tmp_pa
     assert store.list() == []
 
 
+def test_resolve_file_that_was_replaced_is_read_anew(store: Store, tmp_path: Path) -> None:
+    path = write_gguf(tmp_path / "x.gguf", architecture="llama")
+    assert store.resolve(str(path)).architecture == "llama"
+    write_gguf(tmp_path / "y.gguf", architecture="qwen2").replace(path)
+    assert store.resolve(str(path)).architecture == "qwen2"
+
+
 def test_resolve_file_that_is_not_there_is_an_unknown_model(store: Store, tmp_path: Path) -> None:
     assert "does not exist" in unknown(store, str(tmp_path / "none.gguf")).message
 
