@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Mapping
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from datetime import datetime
 
@@ -162,7 +162,8 @@ class Loop:
             if text is None:
                 return False
             if command := slash.parse(text):
-                slash.execute(chat, *command)
+                with self._unechoed():
+                    slash.execute(chat, *command)
                 text, chat.ask = chat.ask or "", None
             if text.strip():
                 self._ask(text)
@@ -178,6 +179,10 @@ class Loop:
             self._out.error(error)
         return True
 
+    def _unechoed(self) -> AbstractContextManager[None]:
+        """What a person types while something is done, also Ctrl-D, waits for the prompt."""
+        return unechoed(sys.stdin) if self._chat.interactive else nullcontext()
+
     def _ask(self, text: str) -> None:
         talk = self._chat.conversation
         question = assemble([text, *talk.attached]) if talk.attached else text
@@ -185,7 +190,7 @@ class Loop:
         talk.unanswered = question
         self._chat.keep()
         try:
-            with unechoed(sys.stdin) if self._chat.interactive else nullcontext():
+            with self._unechoed():
                 self._answer(question)
         except KeyboardInterrupt:
             if not self._chat.interactive:

@@ -6,6 +6,8 @@ import asyncio
 import os
 import pty
 import subprocess
+import threading
+import time
 from collections.abc import AsyncGenerator, Iterator
 from pathlib import Path
 
@@ -318,6 +320,29 @@ def test_terminal_context_counts_by_the_model(served: Shell, terminal: Terminal)
     terminal.expect(f"{HELLO}.*>>>")
     terminal.type("/context\r")
     terminal.expect(r"\[█{10}░{30}\] 1,024 of 4,096 tokens \(25%\)")
+
+
+def test_terminal_ctrl_d_typed_while_a_command_works_leaves_behind_it(
+    served: Shell, terminal: Terminal
+) -> None:
+    asked, go_on = threading.Event(), threading.Event()
+
+    async def counts(_request: AnyRequest) -> AsyncGenerator[Event, None]:
+        asked.set()
+        await asyncio.to_thread(go_on.wait, TIMEOUT)
+        yield Tokenized((1, 2))
+        yield Finished(Usage(prompt=0, completion=0), TIMINGS)
+
+    served.daemon.lookup = counts
+    terminal.type("hi\r")
+    terminal.expect(f"{HELLO}.*>>>")
+    terminal.type("/context\r")
+    assert asked.wait(TIMEOUT)
+    terminal.type("\x04")
+    time.sleep(0.2)  # the key has to reach the terminal while nobody reads it
+    go_on.set()
+    terminal.expect("2 tokens")
+    assert terminal.process.wait(TIMEOUT) == 0
 
 
 def test_terminal_keys_typed_during_an_answer_wait_for_the_prompt(served: Shell, terminal: Terminal) -> None:
