@@ -19,6 +19,8 @@ import httpx
 import psutil
 from peer import llama_server, without_broken_amx
 
+import llmrun
+
 
 class Process:
     """A server over one model file, until `stop`. `model`: the name that its clients send."""
@@ -86,11 +88,18 @@ class Llmrun:
             "LLMRUN_HOME": self._home.name,
             "LLMRUN_CTX": str(ctx),
             "LLMRUN_KEEP_ALIVE": "-1",
+            "PYTHONDONTWRITEBYTECODE": "",  # an installed llmrun is compiled
             **env,
         }
+        package = Path(llmrun.__file__).parent
+        subprocess.run([sys.executable, "-m", "compileall", "-q", package], env=self._environment, check=True)
         command = [sys.executable, "-m", "llmrun", "pull", str(model)]
-        subprocess.run(command, env={**os.environ, **self._env}, check=True, capture_output=True)
+        subprocess.run(command, env=self._environment, check=True, capture_output=True)
         self._model = str(model)
+
+    @property
+    def _environment(self) -> dict[str, str]:
+        return {**os.environ, **self._env}
 
     def start(self) -> Process:
         port = free_port()
