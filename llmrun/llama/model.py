@@ -11,8 +11,10 @@ from typing import Literal, Protocol
 
 from llmrun.errors import MODEL_LOAD, LlmrunError
 from llmrun.llama.library import lib, take_error
+from llmrun.llama.mapped import Parts, release
 from llmrun.llama.vocab import Vocab
 from llmrun.store.architectures import ENCODERS, WITHOUT_CACHE
+from llmrun.store.plan import RELEASE_STEP
 
 Pooling = Literal["mean", "cls", "last", "rank"]
 # enum llama_pooling_type in llama.h; 0 and what is missing say nothing
@@ -38,7 +40,8 @@ class Model:
     """Weights and vocabulary of one GGUF file (the first shard names the rest).
 
     `gpu_layers` None leaves all layers to the GPU where there is one. `on_progress` gets 0 to 1 from
-    the loading thread. Raises MODEL_LOAD where llama.cpp refuses the file; its reason is in the log.
+    the loading thread. `copied`: what of its files llama.cpp copies and then reads no more; it is not kept in
+    memory twice. Raises MODEL_LOAD where llama.cpp refuses the file; its reason is in the log.
     """
 
     def __init__(
@@ -47,14 +50,20 @@ class Model:
         *,
         gpu_layers: int | None = None,
         on_progress: Callable[[float], None] | None = None,
+        copied: Parts | None = None,
     ) -> None:
         params = lib.llama_model_default_params()
         params.n_gpu_layers = -1 if gpu_layers is None else gpu_layers
+        due = 0.0
 
         @lib.llama_progress_callback  # type: ignore[untyped-decorator]  # a ctypes function type
         def report(fraction: float, _user_data: object) -> bool:
+            nonlocal due
             if on_progress is not None:
                 on_progress(fraction)
+            if fraction >= due:
+                due = fraction + RELEASE_STEP
+                release(copied or {})
             return True
 
         params.progress_callback = report
@@ -62,6 +71,7 @@ class Model:
         self._pointer: ctypes.c_void_p | None = lib.llama_model_load_from_file(str(path).encode(), params)
         if not self._pointer:
             raise _refused(path, take_error())
+        release(copied or {})
         self._dependents: list[_Closable] = []
         self.vocab = Vocab(self._pointer)
 

@@ -11,10 +11,10 @@ from llmrun.errors import MODEL_LOAD, LlmrunError
 from llmrun.llama import Context, ContextSettings, Model
 from llmrun.llama.vocab_match import mismatch
 from llmrun.runner.frames import Load
+from llmrun.runner.opening import open_model
 from llmrun.runner.sizing import Sizes
 from llmrun.store.anatomy import Anatomy, anatomy
 from llmrun.store.attention import BATCH
-from llmrun.store.gguf import read_header
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ def load_small(spec: Load, target: Model) -> Small | None:
     path = Path(spec.draft)
     if not target.trimmable:
         raise _refused(spec, "the model's memory cannot be cut back where a guess was wrong")
-    model = Model(path, gpu_layers=spec.gpu_layers)
+    model, headers = open_model(path, spec.gpu_layers)
     target.adopt(model)
     if reason := model.unservable:
         raise _refused(spec, f"it {reason}")
@@ -41,7 +41,7 @@ def load_small(spec: Load, target: Model) -> Small | None:
         raise _refused(spec, "its own memory cannot be cut back where a guess was wrong")
     if difference := mismatch(target.vocab, model.vocab):
         raise _refused(spec, f"the vocabularies differ: {difference}")
-    return Small(model, anatomy([read_header(path)]))
+    return Small(model, anatomy(headers))
 
 
 def drafters(spec: Load, context: Context, small: Small | None, chosen: Sizes) -> tuple[Drafter, ...]:

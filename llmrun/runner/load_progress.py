@@ -34,6 +34,7 @@ class LoadProgress:
         self._report = report
         self._memory = memory
         self._before = memory()
+        self._read = 0.0
         self._placed = 0.0
         self._told = 0.0
         self._lock = threading.Lock()
@@ -50,8 +51,9 @@ class LoadProgress:
             self._tell()
 
     def _tell(self) -> None:
-        read = min(max(0, self._memory() - self._before) / max(self._size, 1), 1.0)
-        fraction = 1.0 if self._placed >= 1 else (read + self._placed) / 2
+        grown = (self._memory() - self._before) / max(self._size, 1)
+        self._read = max(self._read, min(grown, 1.0))  # what was read and let go of again was read
+        fraction = 1.0 if self._placed >= 1 else (self._read + self._placed) / 2
         if fraction - self._told >= _STEP or fraction == 1.0 > self._told:
             self._told = fraction
             self._report(fraction)

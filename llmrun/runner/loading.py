@@ -34,12 +34,13 @@ from llmrun.runner.frames import Load, ModelInfo
 from llmrun.runner.kv_cache import saved_prefixes
 from llmrun.runner.load_progress import watched
 from llmrun.runner.machine import cores, gpu_memory, has_gpu
+from llmrun.runner.opening import open_model
 from llmrun.runner.sizing import longest_input, sizes
 from llmrun.runner.vectors import VectorDesk
 from llmrun.store.anatomy import Anatomy, anatomy
 from llmrun.store.attention import BATCH, attention
 from llmrun.store.facts import VECTOR_KINDS, facts_of
-from llmrun.store.gguf import read_header
+from llmrun.store.gguf import GGUFHeader
 from llmrun.store.plan import streams
 from llmrun.store.quants import shard_siblings
 
@@ -85,18 +86,17 @@ def load(spec: Load, emit: Emit, on_progress: Callable[[float], None]) -> Loaded
     path = Path(spec.path)
     files = [path.with_name(name) for name in shard_siblings(path.name)]
     with watched(sum(file.stat().st_size for file in files if file.exists()), on_progress) as placed:
-        model = Model(path, gpu_layers=spec.gpu_layers, on_progress=placed)
+        model, headers = open_model(path, spec.gpu_layers, placed)
     try:
-        return _prepare(spec, path, model, emit)
+        return _prepare(spec, path, model, headers, emit)
     except BaseException:
         model.close()
         raise
 
 
-def _prepare(spec: Load, path: Path, model: Model, emit: Emit) -> Loaded:
+def _prepare(spec: Load, path: Path, model: Model, headers: list[GGUFHeader], emit: Emit) -> Loaded:
     if reason := model.unservable:
         raise LlmrunError(MODEL_LOAD, f"{spec.name} {reason}", hint="use a decoder-only chat model")
-    headers = [read_header(path.with_name(name)) for name in shard_siblings(path.name)]
     shape, kind = anatomy(headers), facts_of(headers, path).kind
     adapters = [Adapter(model, Path(path)) for path in spec.adapters]
     if kind in VECTOR_KINDS:

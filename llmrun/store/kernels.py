@@ -13,7 +13,7 @@ import math
 from collections.abc import Collection
 from typing import TYPE_CHECKING
 
-from llmrun.store.gguf import Tensor
+from llmrun.store.gguf import GGUFHeader, Tensor
 
 if TYPE_CHECKING:
     from llmrun.store.hardware import Machine
@@ -69,6 +69,7 @@ _LOSS = {
 }
 # Types without a figure there: what they are taken to lose, by their bits.
 _LOSS_BY_BITS = {8: 0.003, 6: 0.03, 5: 0.1, 4: 0.3, 3: 1.2, 2: 4.0, 1: 8.0}
+MAX_PADDING = 32  # bytes between two tensors that lie side by side
 _LOOKED_UP = ("token_embd.weight", "per_layer_token_embd.weight")  # rows are read, nothing is multiplied
 
 
@@ -81,6 +82,20 @@ def repacks(tensor: Tensor, features: Collection[str], *, as_output: bool = Fals
     return tensor.shape[1] % 8 == 0 and any(
         tensor.type.name in types for feature, types in _REPACKED.items() if feature in features
     )
+
+
+def copied(header: GGUFHeader, features: Collection[str]) -> list[tuple[int, int]]:
+    """The byte ranges of a file with nothing in them but weights of which there is a rearranged copy: from
+    the first byte to behind the last one, in order. Rows of an embedding are looked up beside a copy for the
+    output."""
+    ranges: list[tuple[int, int]] = []
+    for tensor in header.tensors:
+        if repacks(tensor, features):
+            begin = header.data_offset + tensor.offset
+            if ranges and begin - ranges[-1][1] < MAX_PADDING:
+                begin = ranges.pop()[0]
+            ranges.append((begin, header.data_offset + tensor.offset + tensor.size))
+    return ranges
 
 
 def trade(label: str, size: int | None, machine: Machine, on_gpu: bool) -> float:

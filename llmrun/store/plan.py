@@ -7,6 +7,8 @@ The parts, for the runner as it is (batches of `BATCH` rows, whole KV caches, ma
 - mapped: the file's weights, all of which llama.cpp maps and reads
 - repacked: a second copy of those weights that llama.cpp rearranges for this CPU's instructions
   (`ggml-cpu/repack.cpp`); the pages of the first are not read again, so `held` counts only one of the two
+- returned: mapped pages of repacked weights, save an embedding's, whose rows are looked up. A runner lets go
+  of them while it loads, step by step, and once it has (`llmrun/llama/mapped.py`, on Linux)
 - caches: KV and recurrent state, exact, see `anatomy`
 - compute: activations of one batch, BATCH × 4 bytes × (2 × ff + 6 × embd), a row of logits for each sequence,
   the attention mask, BATCH × ctx × 6 bytes (F32 and F16), and without flash attention the scores of all heads
@@ -14,7 +16,8 @@ The parts, for the runner as it is (batches of `BATCH` rows, whole KV caches, ma
   encoder one batch is a whole input, and each row has its logits
 - runtime: the process itself, measured with this Python and llama.cpp, and the vocabulary's tables
 
-`peak` is what the process was measured to reach; tests/real/test_plan.py holds it to 10 %.
+`peak` is what the process was measured to reach, while it loads or later; tests/real/test_plan.py holds it to
+10 %.
 
 Decoding reads the active weights and the KV of what was said, once per token: its time is their bytes over
 the memory bandwidth that the kernels reach (`SHARE`, measured at a 1.2B) and a fixed cost per layer for the
@@ -35,6 +38,7 @@ SEQUENCES = 16  # states that a recurrent model keeps: 8 running, as many for la
 ANSWERING = 8  # rows of logits in one step
 PROCESS = 55 << 20
 PER_TOKEN_OF_VOCABULARY = 450
+RELEASE_STEP = 0.1  # of the weights: so many are read before mapped pages are let go of
 SHARE = 0.85
 MEETING = 80e-6  # seconds
 GPU_USABLE = 0.9  # of what is free
@@ -62,6 +66,7 @@ class Plan:
     kv_type: str
     mapped: int
     repacked: int
+    returned: int
     caches: int
     compute: int
     runtime: int
@@ -72,13 +77,15 @@ class Plan:
 
     @property
     def peak(self) -> int:
-        """The most that the process will be seen to hold in main memory."""
-        return self.mapped + self.repacked + self.caches + self.compute + self.runtime + self.beside
+        """The most that the process will be seen to hold in main memory. Caches come behind the weights."""
+        loading = self.mapped + int(RELEASE_STEP * self.repacked)
+        running = self.mapped + self.repacked - self.returned + self.caches + self.compute
+        return max(loading, running) + self.runtime + self.beside
 
     @property
     def held(self) -> int:
         """What must fit into main memory: without pages that the system may drop at no cost."""
-        return self.peak - min(self.mapped, self.repacked)
+        return max(self.mapped, self.repacked) + self.caches + self.compute + self.runtime + self.beside
 
     def fits(self, machine: Machine) -> bool:
         """Whether it fits into the main memory that is available now."""
@@ -121,6 +128,7 @@ def plan(
     first = _first_on_gpu(moving, int(machine.gpu_memory * GPU_USABLE) - compute)
     stays = [tensor for tensor in model.tensors if layer_of(tensor.name, count) < first]
     repacked = [tensor.size for tensor in stays if repacks(tensor, machine.features)]
+    returned = sum(repacked)
     if model.tied and first > count:  # the output is a copy of the embedding
         repacked += [tensor.size for tensor in stays if repacks(tensor, machine.features, as_output=True)]
     return Plan(
@@ -128,6 +136,7 @@ def plan(
         kv_type=kv_type,
         mapped=sum(tensor.size for tensor in stays),
         repacked=sum(repacked),
+        returned=returned,
         caches=sum(caches[:first]),
         compute=compute,
         runtime=PROCESS + PER_TOKEN_OF_VOCABULARY * model.vocab,

@@ -54,7 +54,8 @@ def test_memory_that_shrinks_takes_nothing_back() -> None:
     progress.look()
     memory.bytes -= 800
     progress.look()
-    assert told == [0.2]
+    progress.placed(0.5)
+    assert told == [0.2, 0.45]
 
 
 def test_watched_looks_by_itself_and_no_longer_than_it_lasts(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,6 +13,7 @@ from llmrun.store.kernels import repacks
 from llmrun.store.plan import (
     CELLS,
     PROCESS,
+    RELEASE_STEP,
     Company,
     decode_speed,
     embedding_bytes,
@@ -40,6 +41,30 @@ def test_plan_adds_up(model: Anatomy) -> None:
     assert one.repacked == one.gpu == one.gpu_layers == 0
     assert one.caches == model.kv_bytes(4096, "f16")
     assert one.peak == one.held == one.mapped + one.caches + one.compute + one.runtime
+
+
+def _quantised(model: Anatomy, kind: str) -> Anatomy:
+    tensors = tuple(tensor._replace(type=TYPES[kind]) for tensor in model.tensors)
+    return replace(model, tensors=tensors)
+
+
+def test_plan_weights_that_are_repacked_count_twice_only_while_they_load(model: Anatomy) -> None:
+    machine = replace(PLAIN, features=frozenset({"avx2"}))
+    one, plain = (plan(_quantised(model, "Q4_0"), each, 1024, "f16") for each in (machine, PLAIN))
+    assert one.returned == one.repacked > one.mapped // 2
+    assert one.peak == plain.peak
+    small = replace(one, caches=0, compute=0)
+    assert small.peak == one.mapped + int(RELEASE_STEP * one.repacked) + one.runtime
+    assert small.held == one.mapped + one.runtime
+
+
+def test_plan_embedding_that_is_the_output_too_stays_beside_its_copy(model: Anatomy) -> None:
+    embedding = Tensor("token_embd.weight", (256, 256), TYPES["Q4_0"], 0, 1000)
+    named = ("token_embd.weight", "output.weight")
+    others = [tensor for tensor in _quantised(model, "Q4_0").tensors if tensor.name not in named]
+    tied = replace(model, tensors=(embedding, *others))
+    one = plan(tied, replace(PLAIN, features=frozenset({"avx2"})), 1024, "f16")
+    assert one.repacked == one.returned + embedding.size
 
 
 def test_plan_quantised_caches_are_smaller_and_longer_contexts_larger(model: Anatomy) -> None:
