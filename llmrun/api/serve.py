@@ -2,6 +2,9 @@
 
 `serve` is `llmrun serve`: one a user data folder. `serve_private` is the child of one command
 (`--local`): no lock, a free port, and it ends with its parent.
+
+The server's libraries take half a second to import. They are imported once the socket is bound and a spare
+runner is starting, so that both import at once.
 """
 
 from __future__ import annotations
@@ -9,44 +12,36 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import errno
+import gc
 import json
 import logging
 import os
 import resource
-import signal
 import socket
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
-from types import FrameType
-
-import uvicorn
+from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import llmrun
-from llmrun import log
 from llmrun.access.gate import Gate
-from llmrun.access.keeping import keep
 from llmrun.access.keyring import Keyring
 from llmrun.access.usage import UsageLog
-from llmrun.api.app import create_app
-from llmrun.api.certificate import Certificate, certificate
-from llmrun.api.connection import BoundedConnection
-from llmrun.api.inflight import InFlight
+from llmrun.api.certificate import certificate
 from llmrun.config import Paths, Settings
 from llmrun.daemon.lock import DaemonAddress, DaemonLock
-from llmrun.daemon.service import Service
+from llmrun.daemon.spare import Spare
 from llmrun.errors import CONFIG, CONFLICT, USAGE, LlmrunError
 from llmrun.hosts import is_loopback
-from llmrun.store import Store
+
+if TYPE_CHECKING:
+    from llmrun.api.server import Server
+    from llmrun.daemon.service import Service
 
 logger = logging.getLogger(__name__)
 
-DRAIN = 5
-"""Seconds that answers may still run after the daemon was asked to end."""
 MANY_FILES = 65_536
-KEEP_ALIVE = 75
-"""Seconds that an idle connection stays open: longer than clients keep theirs, so they close first."""
 
 
 def serve(settings: Settings, paths: Paths, *, no_auth: bool = False) -> None:
@@ -79,10 +74,15 @@ def serve(settings: Settings, paths: Paths, *, no_auth: bool = False) -> None:
             )
             usage = UsageLog.of(paths)
             gate = Gate(settings.api_key, keyring, usage, always=not is_loopback(host), no_auth=no_auth)
-            service = Service(Store(paths), settings, kv_folder=paths.kv)
-            server = _Server(service, settings, gate, usage, tls, lambda: lock.publish(address))
-            logger.info("listening on %s", address.url)
-            asyncio.run(server.run_on(listener))
+
+            def make(service: Service) -> Server:
+                from llmrun.api.server import Server
+
+                server = Server(service, settings, gate, usage, tls, lambda: lock.publish(address))
+                logger.info("listening on %s", address.url)
+                return server
+
+            asyncio.run(_live(settings, paths, listener, make))
             logger.info("ended")
     finally:
         lock.release()
@@ -99,10 +99,33 @@ def serve_private(settings: Settings, paths: Paths) -> None:
         def say_where() -> None:
             print(json.dumps({"host": host, "port": port, "pid": os.getpid()}), flush=True)
 
-        service = Service(Store(paths), settings, kv_folder=paths.kv)
-        server = _Server(service, settings, Gate(settings.api_key), None, None, say_where)
-        threading.Thread(target=_when_stdin_ends, args=(server.ask_to_end,), daemon=True).start()
-        asyncio.run(server.run_on(listener))
+        def make(service: Service) -> Server:
+            from llmrun.api.server import Server
+
+            server = Server(service, settings, Gate(settings.api_key), None, None, say_where)
+            threading.Thread(target=_when_stdin_ends, args=(server.ask_to_end,), daemon=True).start()
+            return server
+
+        asyncio.run(_live(settings, paths, listener, make))
+
+
+async def _live(
+    settings: Settings, paths: Paths, listener: socket.socket, make: Callable[[Service], Server]
+) -> None:
+    """Serve what `make` makes, from the spare runner's start to the last runner's end."""
+    spare = Spare()
+    await spare.start()
+    try:
+        gc.disable()  # what is imported stays; looking through it again and again is a tenth of the work
+        from llmrun.daemon.service import Service
+        from llmrun.store import Store
+
+        server = make(Service(Store(paths), settings, kv_folder=paths.kv, spare=spare))
+        gc.freeze()
+        gc.enable()
+        await server.run_on(listener)
+    finally:
+        await spare.close()
 
 
 def _bind(host: str, port: int) -> socket.socket:
@@ -136,93 +159,3 @@ def _when_stdin_ends(call: Callable[[], None]) -> None:
     while os.read(sys.stdin.fileno(), 4096):
         pass
     call()
-
-
-class _Server(uvicorn.Server):
-    """uvicorn around our app: ends answers that outlast `DRAIN`, and returns normally after a signal.
-
-    usage  what keys use, to be kept on disk; None where there are no keys
-    tls    None: plain HTTP
-    """
-
-    def __init__(
-        self,
-        service: Service,
-        settings: Settings,
-        gate: Gate,
-        usage: UsageLog | None,
-        tls: Certificate | None,
-        on_listening: Callable[[], None],
-    ) -> None:
-        self._service = service
-        self._usage = usage
-        self._in_flight = InFlight()
-        self._on_listening = on_listening
-        super().__init__(
-            uvicorn.Config(
-                create_app(service, settings, self.ask_to_end, self._in_flight, gate),
-                http=BoundedConnection,
-                lifespan="off",
-                ws="none",
-                log_config=None,
-                log_level="warning",
-                access_log=False,
-                server_header=False,
-                proxy_headers=False,  # who asks is told by the connection, not by what it says
-                timeout_keep_alive=KEEP_ALIVE,
-                timeout_graceful_shutdown=DRAIN + 2,
-                ssl_certfile=tls.cert if tls else None,
-                ssl_keyfile=tls.key if tls else None,
-            )
-        )
-        for name in ("uvicorn", "asyncio"):
-            logging.getLogger(name).handlers[:] = log.ROOT.handlers
-
-    async def run_on(self, listener: socket.socket) -> None:
-        """Serve until asked to end; then every runner has ended."""
-        keeping = asyncio.create_task(keep(self._usage)) if self._usage else None
-        try:
-            await self.serve(sockets=[listener])
-        finally:
-            await self._service.close()
-            if keeping:
-                keeping.cancel()
-                await asyncio.wait({keeping})
-
-    def ask_to_end(self) -> None:
-        """End soon. Any thread, any number of times."""
-        self.should_exit = True
-
-    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        await super().startup(sockets)
-        self._on_listening()
-
-    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        self._in_flight.refuse_more()
-        deadline = asyncio.get_running_loop().call_later(DRAIN, self._in_flight.end_all)
-        try:
-            await super().shutdown(sockets)
-        finally:
-            deadline.cancel()
-
-    @contextlib.contextmanager
-    def capture_signals(self) -> Iterator[None]:
-        """SIGINT and SIGTERM ask to end; a second one ends at once.
-
-        uvicorn's own raises the signal again at the end, before our cleaning up.
-        """
-        if threading.current_thread() is not threading.main_thread():
-            yield
-            return
-        before = {
-            number: signal.signal(number, self._signalled) for number in (signal.SIGINT, signal.SIGTERM)
-        }
-        try:
-            yield
-        finally:
-            for number, handler in before.items():
-                signal.signal(number, handler)
-
-    def _signalled(self, _number: int, _frame: FrameType | None) -> None:
-        self.force_exit = self.should_exit
-        self.should_exit = True

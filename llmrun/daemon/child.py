@@ -78,6 +78,10 @@ class Child(asyncio.SubprocessProtocol):
     def pid(self) -> int:
         return self._transport.get_pid()
 
+    def hand_over(self, on_output: Callable[[int, bytes], None], on_over: Callable[[], None]) -> None:
+        """From now on these are called, in place of those that it was started with."""
+        self._on_output, self._on_over = on_output, on_over
+
     def pipe_data_received(self, fd: int, data: bytes) -> None:
         self._on_output(fd, data)
 

@@ -17,8 +17,9 @@ from dataclasses import dataclass
 from llmrun.config import Settings
 from llmrun.daemon.counters import Counters
 from llmrun.daemon.leases import LeaseBook
-from llmrun.daemon.process import COMMAND, Limits, RunnerProcess
+from llmrun.daemon.process import Limits, RunnerProcess
 from llmrun.daemon.room import Room
+from llmrun.daemon.spare import COMMAND, Spare
 from llmrun.daemon.states import State
 from llmrun.daemon.wanted import Wanted
 from llmrun.errors import INTERNAL, SHUTTING_DOWN, LlmrunError
@@ -109,10 +110,12 @@ class RunnerPool:
         command: Sequence[str] = COMMAND,
         limits: Limits | None = None,
         room: Room | None = None,
+        spare: Spare | None = None,
     ) -> None:
         self._counters = counters
         self._command = command
         self._limits = limits
+        self._spare = spare
         self._seats: dict[str, _Seat] = {}
         self._timer: asyncio.TimerHandle | None = None
         self._book: LeaseBook[Ticket] = LeaseBook(
@@ -163,7 +166,7 @@ class RunnerPool:
 
     def start(self, wanted: Wanted) -> None:
         log.info("loading %s", wanted.name)
-        process = RunnerProcess(wanted.load, command=self._command, limits=self._limits)
+        process = RunnerProcess(wanted.load, command=self._command, limits=self._limits, spare=self._spare)
         # It outlives the request that it is started for: its records are not that one's.
         name = f"runner {wanted.name}"
         task = Context().run(asyncio.get_running_loop().create_task, self._own(process), name=name)

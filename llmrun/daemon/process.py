@@ -16,7 +16,6 @@ from __future__ import annotations
 import asyncio
 import logging
 import signal
-import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -26,6 +25,7 @@ import msgspec
 from llmrun.daemon.child import STDOUT, Child, Patience
 from llmrun.daemon.replies import Replies, Reply
 from llmrun.daemon.runner_log import RunnerLog
+from llmrun.daemon.spare import COMMAND, Spare
 from llmrun.daemon.states import State
 from llmrun.daemon.vitals import Bounds, Vitals
 from llmrun.errors import INTERNAL, MODEL_LOAD, NO_MEMORY, RUNNER_DIED, LlmrunError
@@ -33,8 +33,6 @@ from llmrun.runner import frames
 from llmrun.types import AnyRequest, Stats
 
 log = logging.getLogger(__name__)
-
-COMMAND = (sys.executable, "-m", "llmrun.runner")
 
 
 @dataclass(frozen=True)
@@ -52,7 +50,12 @@ class RunnerProcess:
     read is held here, and the pool bounds how many requests that can be."""
 
     def __init__(
-        self, load: frames.Load, *, command: Sequence[str] = COMMAND, limits: Limits | None = None
+        self,
+        load: frames.Load,
+        *,
+        command: Sequence[str] = COMMAND,
+        limits: Limits | None = None,
+        spare: Spare | None = None,
     ) -> None:
         self.state = State.LOADING
         self.info: frames.ModelInfo | None = None
@@ -62,6 +65,7 @@ class RunnerProcess:
         self._load = load
         self._command = command
         self._limits = limits or Limits()
+        self._spare = spare
         self._replies = Replies()
         self._splitter = frames.FrameSplitter()
         self._log = RunnerLog(load.name)
@@ -87,7 +91,7 @@ class RunnerProcess:
         if self._over.is_set():
             return self._bury(None)
         try:
-            self._child = child = await Child.spawn(self._command, self._output, self._over.set)
+            self._child = child = await self._start()
         except OSError as error:
             message = f"the engine of {self.name} cannot be started: {error}"
             self._give_up(LlmrunError(MODEL_LOAD, message, hint="llmrun doctor"))
@@ -107,6 +111,11 @@ class RunnerProcess:
             child.close()
             self._log.close()
         return self._bury(code)
+
+    async def _start(self) -> Child:
+        """The spare process, if there still is one, else a new one."""
+        spare = self._spare.take(self._output, self._over.set) if self._spare else None
+        return spare or await Child.spawn(self._command, self._output, self._over.set)
 
     def submit(self, request: AnyRequest) -> Reply:
         """Send a request down. On a runner that is ending or dead the reply holds its one Failed."""

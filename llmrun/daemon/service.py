@@ -20,9 +20,10 @@ from llmrun.config import Settings
 from llmrun.daemon.counters import OK, Counters
 from llmrun.daemon.pool import LoadedModel, RunnerPool
 from llmrun.daemon.prepare import R, content_version, prepare
-from llmrun.daemon.process import COMMAND, Limits
+from llmrun.daemon.process import Limits
 from llmrun.daemon.pulls import Tell, progress_of
 from llmrun.daemon.room import Room
+from llmrun.daemon.spare import COMMAND, Spare
 from llmrun.daemon.wanted import Wanted
 from llmrun.daemon.weighing import Weigher
 from llmrun.errors import CANCELLED, INTERNAL, SHUTTING_DOWN, LlmrunError
@@ -53,7 +54,8 @@ class Models(Protocol):
 
 
 class Service:
-    """See the module. `start` before the first request; `close` ends every runner."""
+    """See the module. `close` ends every runner. `spare`, the caller's to start and close, becomes the first
+    of them."""
 
     def __init__(
         self,
@@ -64,6 +66,7 @@ class Service:
         limits: Limits | None = None,
         room: Room | None = None,
         kv_folder: Path | None = None,
+        spare: Spare | None = None,
     ) -> None:
         self.counters = Counters()
         self._store = store
@@ -71,7 +74,9 @@ class Service:
         self._settings = settings
         self._kv_folder = kv_folder
         self._observers: list[Observer] = []
-        self._pool = RunnerPool(settings, self.counters, command=command, limits=limits, room=room)
+        self._pool = RunnerPool(
+            settings, self.counters, command=command, limits=limits, room=room, spare=spare
+        )
 
     async def close(self) -> None:
         """End every request and every runner. Returns when no child process is left."""

@@ -1,5 +1,8 @@
 """The runner process: `python -m llmrun.runner`, frames on stdin and stdout, log on stderr.
 
+What any model needs is imported before there is one: a daemon starts its first runner ahead of its first
+request.
+
 Threads: this one reads frames; one prepares (loads the model, then tokenises prompts), and one does so
 for what may take long; one is the engine, one the embedder; one writes frames. A death of
 either of these ends the process, so that the daemon sees it.
@@ -7,6 +10,7 @@ either of these ends the process, so that the daemon sees it.
 
 from __future__ import annotations
 
+import gc
 import os
 import queue
 import signal
@@ -178,6 +182,16 @@ def _why(error: Exception, spec: Load) -> LlmrunError:
     return error if isinstance(error, LlmrunError) else LlmrunError(INTERNAL, f"loading failed: {error!r}")
 
 
+def _import_ahead() -> None:
+    """Import what loading will need. What fails fails there again, and is told there."""
+    gc.disable()  # what is imported stays: it need not be looked through, now or later
+    with suppress(Exception):
+        from llmrun.chat import sandbox  # noqa: F401
+        from llmrun.runner import answers, desk, loading, statistics  # noqa: F401
+    gc.freeze()
+    gc.enable()
+
+
 def main() -> None:
     """Serve frames until Shutdown (exit 0) or until the daemon is gone."""
     threading.stack_size(STACK)
@@ -186,8 +200,11 @@ def main() -> None:
     log.setup(fmt="json")  # the daemon gives it the form that it was told
     writer = FrameWriter(pipe, time.monotonic)
     writer.start()
+    _import_ahead()
     frames = read_frames(os.dup(sys.stdin.fileno()))
     first = next(frames, None)
+    if first is None:
+        os._exit(0)  # the daemon has no model for it, or is gone
     if not isinstance(first, Load):
         sys.exit("the runner is started by llmrun's daemon, not by hand")
     runner = Runner(first, writer)

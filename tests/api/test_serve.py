@@ -17,12 +17,14 @@ from pathlib import Path
 from typing import Any, cast
 
 import httpx
+import psutil
 import pytest
 
 from llmrun.access.gate import Gate
 from llmrun.access.keyring import Keyring
 from llmrun.access.usage import UsageLog
 from llmrun.api import serve as serving
+from llmrun.api import server as servers
 from llmrun.config import Paths, Settings
 from llmrun.daemon.lock import find_daemon
 from llmrun.daemon.service import Service
@@ -30,6 +32,7 @@ from llmrun.errors import CONFIG, CONFLICT, USAGE, LlmrunError
 from llmrun.hosts import Address
 from llmrun.types import Event, GenerateRequest, Started, Text
 from tests.api.scripted import MODEL, ScriptedService
+from tests.real.daemons import eventually, has_ended
 from tests.support.certificates import self_signed
 
 TIMEOUT = 20
@@ -121,11 +124,23 @@ def test_serve_keys_made_and_revoked_while_it_runs_count_and_their_use_survives(
         assert 'llmrun_key_requests_total{key="laptop"} 4.0' in page
 
 
+def test_serve_ended_ends_its_spare_runner(tmp_path: Path, paths: Paths) -> None:
+    with daemon(tmp_path) as process:
+        url_of(process, paths)
+        (spare,) = psutil.Process(process.pid).children(recursive=True)
+        assert spare.cmdline()[-1] == "llmrun.runner"
+        process.terminate()
+        process.wait(TIMEOUT)
+        assert not spare.is_running()
+
+
 def test_serve_killed_leaves_nothing_in_the_way_of_the_next(tmp_path: Path, paths: Paths) -> None:
     with daemon(tmp_path) as process:
         url_of(process, paths)
+        (spare,) = psutil.Process(process.pid).children(recursive=True)
         process.kill()
         process.wait(TIMEOUT)
+        assert eventually(lambda: has_ended(spare), TIMEOUT)
     with daemon(tmp_path) as process:
         url_of(process, paths)
 
@@ -195,7 +210,7 @@ def in_thread(service: ClosableService) -> Iterator[tuple[str, Callable[[], None
     listener = socket.create_server(("127.0.0.1", 0))
     host, port = listener.getsockname()
     ready = threading.Event()
-    server = serving._Server(cast(Service, service), Settings(), Gate(None), None, None, ready.set)
+    server = servers.Server(cast(Service, service), Settings(), Gate(None), None, None, ready.set)
     thread = threading.Thread(target=lambda: asyncio.run(server.run_on(listener)))
     thread.start()
     try:
@@ -214,7 +229,7 @@ def ask(url: str, stream: bool) -> httpx.Request:
 
 @pytest.mark.parametrize("stream", [False, True])
 def test_shutdown_ends_endless_answers_after_a_while(monkeypatch: pytest.MonkeyPatch, stream: bool) -> None:
-    monkeypatch.setattr(serving, "DRAIN", 0.3)
+    monkeypatch.setattr(servers, "DRAIN", 0.3)
     begun = threading.Event()
 
     async def script(_request: GenerateRequest) -> AsyncGenerator[Event, None]:

@@ -59,6 +59,8 @@ STDOUT: BinaryIO = sys.stdout.buffer
 
 def main() -> None:
     load = receive()
+    if load is None:
+        return
     assert isinstance(load, Load)
     folder, script = Path(load.path).parent, Path(load.path).stem
     note(folder / "loads", load.name)

@@ -132,6 +132,12 @@ def _raw(request_id: str, prompt: str | tuple[int, ...], **more: object) -> Gene
     return GenerateRequest(id=request_id, model="tiny", prompt=prompt, **{"options": GREEDY, **more})  # type: ignore[arg-type]
 
 
+def test_runner_without_a_model_ends_with_its_input_and_says_nothing() -> None:
+    command = [sys.executable, "-m", "llmrun.runner"]
+    done = subprocess.run(command, input=b"", capture_output=True, timeout=60, check=True)
+    assert (done.stdout, done.stderr) == (b"", b"")
+
+
 def test_runner_ready_tells_the_model_as_it_is(tiny: Path) -> None:
     with _spawned(tiny, ctx=256, parallel=3) as child:
         ready = child.until(lambda f: not isinstance(f, LoadProgress))
