@@ -8,9 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import llama_cpp._ggml as ggml_bindings
-
-from llmrun.llama.library import lib
+from llmrun.llama.library import ggml, lib
 
 _KINDS = {0: "cpu", 1: "gpu", 2: "igpu", 3: "accelerator"}
 
@@ -35,9 +33,9 @@ def _function(library: ctypes.CDLL, name: str, restype: Any, *argtypes: Any) -> 
 
 def devices() -> list[Device]:
     """Every device that the loaded backends registered, in llama.cpp's own order."""
-    registry: ctypes.CDLL = ggml_bindings.libggml
+    registry: ctypes.CDLL = ggml.libggml
     # On Linux and macOS the properties live in libggml-base, which libggml links to.
-    base = next(Path(ggml_bindings.libggml_base_path).glob("*ggml-base.*"), None)
+    base = next(Path(ggml.libggml_base_path).glob("*ggml-base.*"), None)
     library = ctypes.CDLL(str(base)) if base else registry
     pointer = ctypes.c_void_p
     count = _function(registry, "ggml_backend_dev_count", ctypes.c_size_t)

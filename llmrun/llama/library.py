@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import importlib
 import importlib.metadata
+import importlib.util
 import logging
 import os
 import re
+import sys
+from types import ModuleType
+from typing import TYPE_CHECKING
 
 from llmrun.errors import MODEL_LOAD, LlmrunError
 from llmrun.llama import amx
 
-__all__ = ["lib", "llama_version", "mute", "take_error"]
+__all__ = ["ggml", "lib", "llama_version", "mute", "take_error"]
 
 # The struct layouts of the bindings follow one llama.cpp commit; another library under the same
 # bindings would be read wrongly without any error. `pyproject.toml` pins the same release.
@@ -37,7 +42,25 @@ _check_bindings()
 # microseconds, then sleeping, costs 2 % on a quiet machine (docs/performance.md). Read when OpenMP loads.
 os.environ.setdefault("GOMP_SPINCOUNT", "1000")
 
-import llama_cpp.llama_cpp as lib  # noqa: E402 - only after the check
+
+def _bindings() -> tuple[ModuleType, ModuleType]:
+    """`llama_cpp.llama_cpp` and `llama_cpp._ggml` alone. Importing the package would run its own engine,
+    which takes time and 3 MB; whoever imports it later gets all of it."""
+    spec = None if "llama_cpp" in sys.modules else importlib.util.find_spec("llama_cpp")
+    if spec is not None:
+        sys.modules["llama_cpp"] = importlib.util.module_from_spec(spec)
+    try:
+        return importlib.import_module("llama_cpp.llama_cpp"), importlib.import_module("llama_cpp._ggml")
+    finally:
+        if spec is not None:
+            del sys.modules["llama_cpp"]
+
+
+if TYPE_CHECKING:
+    import llama_cpp._ggml as ggml
+    import llama_cpp.llama_cpp as lib
+else:
+    lib, ggml = _bindings()
 
 # enum ggml_log_level in ggml.h; 5 continues the line before. Its info is a
 # developer's detail to our users.
