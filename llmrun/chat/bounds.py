@@ -1,8 +1,9 @@
 """How far foreign code may go in this process: memory, and time where nothing else can end it.
 
-A template's loops count their own time (`llmrun.chat.sandbox`); what a single operation of it takes (a text
-padded to gigabytes, a comparison without end) only the system can bound. Both bounds hold for the whole
-process, so this is for a process that serves one model.
+A template's operations count their own time and look at the size of their values first
+(`llmrun.chat.render_context`). The memory that one takes, a text padded to gigabytes, only the system can
+bound, and the time of one that was overlooked. Both bounds hold for the whole process, so this is for a
+process that serves one model.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ import psutil
 MEMORY = 1024 * 1024 * 1024
 """Bytes beyond what the process has. Ten times what the longest prompt's rendering needs."""
 SECONDS = 60
-"""Three times what a template's loops are given."""
+"""Far more than the longest rendering is given, on a machine however busy."""
 
 
 _within = False

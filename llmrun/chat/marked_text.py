@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import functools
 import re
+from bisect import bisect_right
 from collections.abc import Callable
 from typing import Any
 
@@ -16,8 +17,16 @@ Span = tuple[int, int]
 
 
 def _spans(text: str, sought: str, sign: str) -> list[Span]:
-    pattern = f"{sign}*".join(map(re.escape, sought))
-    return [match.span() for match in re.finditer(pattern, text)]
+    """Where `sought` stands in `text`, signs between its characters left out of account."""
+    bare = text.replace(sign, "")
+    before = [match.start() - count for count, match in enumerate(re.finditer(re.escape(sign), text))]
+    spans = []
+    start = bare.find(sought)
+    while start >= 0:
+        end = start + len(sought)
+        spans.append((start + bisect_right(before, start), end + bisect_right(before, end - 1)))
+        start = bare.find(sought, end)
+    return spans
 
 
 def _cut(text: str, spans: list[Span]) -> list[str]:

@@ -56,17 +56,17 @@ class ChatTemplate:
 
         LlmrunError TEMPLATE carries the template's own words where it refuses the messages.
         """
-        from llmrun.chat import sandbox
+        from llmrun.chat.render_context import new_context
 
         pieces: list[str] = []
-        room = sandbox.MAX_OUTPUT
         try:
-            context = sandbox.new_context(self._compiled, variables, mark)
+            context = new_context(self._compiled, variables, mark)
+            room = context.room
             for piece in self._compiled.root_render_func(context):
                 pieces.append(piece)
                 room -= len(piece)
                 if room < 0:
-                    raise OverflowError(f"it writes more than {sandbox.MAX_OUTPUT} characters")
+                    raise OverflowError(f"it writes more than {context.room} characters")
         except LlmrunError:
             raise
         except Exception as error:  # foreign code: anything may come out of it

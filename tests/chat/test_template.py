@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from llmrun.chat import sandbox
+from llmrun.chat import render_context
 from llmrun.chat.template import MAX_SOURCE, ChatTemplate, render
 from llmrun.errors import TEMPLATE, LlmrunError
 from tests.chat.templates import CHATML, LLAMA3, MISTRAL, SMOLLM2
@@ -253,7 +253,8 @@ def test_sandbox_refuses_values_without_measure(template: str) -> None:
 
 
 def test_render_refuses_endless_output(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sandbox, "MAX_OUTPUT", 1000)
+    monkeypatch.setattr(render_context, "MAX_SIZE", 1000)
+    monkeypatch.setattr(render_context, "SIZE_EACH", 0)
     assert "more than 1000" in failure("{% for i in range(1000) %}ab{% endfor %}").message
 
 

@@ -1,8 +1,12 @@
 """Requests drawn from the project's own OpenAPI, right and wrong ones, against a real daemon: whatever is
-asked, it answers with a status of its own choosing and lives on."""
+asked, it answers with a status of its own choosing and lives on.
+
+`LLMRUN_TEST_EXAMPLES` says how many requests are drawn for each operation.
+"""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from typing import Any
 
@@ -23,7 +27,7 @@ from tests.support.tiny import write_llama
 pytestmark = pytest.mark.real
 
 MODEL = "tiny:1m"
-EXAMPLES = 8
+EXAMPLES = int(os.environ.get("LLMRUN_TEST_EXAMPLES", "8"))
 # Not drawn: it ends the daemon. Its refusals are in tests/api/test_permits.py.
 LEFT_OUT = frozenset({"/llmrun/shutdown"})
 # What a drawn body is given in place of its own, so that its options reach an engine.
