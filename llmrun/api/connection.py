@@ -1,5 +1,6 @@
-"""A connection that has bounds where uvicorn's has none: how long a request's head may take to come, and how
-long the head may be. Thousands of clients that say half a word must not keep the others out.
+"""A connection that has bounds where uvicorn's has none: how long a request's head may take to come and how
+long it may be, and how long a client may take nothing of its answer. Thousands of clients that say half a word
+must not keep the others out, nor may one that does not read keep its model in memory.
 
 Bodies have theirs in `llmrun.api.body`.
 """
@@ -12,9 +13,12 @@ from typing import Any
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 HEAD_SECONDS = 30.0
-"""From the connection, or the first byte of its next request, to the last of its head."""
+"""From the connection, or the first byte of its next request, to the last of its head; and for the rest of a
+body whose answer is out."""
 HEAD_BYTES = 64 * 1024
-"""A request line and headers of more are refused."""
+"""A request line and headers of more are refused, and so is as much between the pieces of a body."""
+STALL_SECONDS = 120.0
+"""A client that takes no byte for so long, while more waits for it, is gone."""
 _TOO_LARGE = (
     b"HTTP/1.1 431 Request Header Fields Too Large\r\n"
     b"content-length: 0\r\nconnection: close\r\n\r\n"
@@ -27,39 +31,72 @@ class BoundedConnection(HttpToolsProtocol):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self._in_head = True
-        self._head_bytes = 0
+        self._in_message = False
+        self._bytes = 0  # that came since the last piece of a body, or since a message began
         self._deadline: asyncio.TimerHandle | None = None
+        self._stalled: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn's
         super().connection_made(transport)
-        self._await_head()
+        self._in_head = True
+        self._await()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._head_came()
+        self._came()
+        self._moves()
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        self._head_bytes += len(data)
+        self._bytes += len(data)
         super().data_received(data)
-        if self._in_head and self._head_bytes > HEAD_BYTES and not self.transport.is_closing():
-            self.transport.write(_TOO_LARGE)
+        if self._bytes > HEAD_BYTES and not self.transport.is_closing():
+            if self.cycle is None or self.cycle.response_complete:
+                self.transport.write(_TOO_LARGE)
             self.transport.close()
 
     def on_message_begin(self) -> None:
         super().on_message_begin()
-        self._await_head()
+        self._in_head = self._in_message = True
+        self._bytes = 0
+        self._await()
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        if self._in_head:  # not a trailer: what stands behind a body decides nothing
+            super().on_header(name, value)
 
     def on_headers_complete(self) -> None:
-        self._head_came()
+        self._in_head = False
+        self._came()
         super().on_headers_complete()
 
-    def _await_head(self) -> None:
-        self._in_head = True
-        if self._deadline is None:
+    def on_body(self, body: bytes) -> None:
+        self._bytes = 0
+        super().on_body(body)
+
+    def on_message_complete(self) -> None:
+        self._in_message = False
+        self._came()
+        super().on_message_complete()
+
+    def on_response_complete(self) -> None:
+        super().on_response_complete()
+        if self._in_message:
+            self._await()
+
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        self._watch(self.transport.get_write_buffer_size())
+
+    def resume_writing(self) -> None:
+        self._moves()
+        super().resume_writing()
+
+    def _await(self) -> None:
+        if self._deadline is None and not self.transport.is_closing():
             self._deadline = self.loop.call_later(HEAD_SECONDS, self._give_up)
 
-    def _head_came(self) -> None:
-        self._in_head, self._head_bytes = False, 0
+    def _came(self) -> None:
+        self._bytes = 0
         if self._deadline:
             self._deadline.cancel()
             self._deadline = None
@@ -67,3 +104,18 @@ class BoundedConnection(HttpToolsProtocol):
     def _give_up(self) -> None:
         self._deadline = None
         self.transport.close()
+
+    def _watch(self, waiting: int) -> None:
+        self._stalled = self.loop.call_later(STALL_SECONDS, self._look, waiting)
+
+    def _moves(self) -> None:
+        if self._stalled:
+            self._stalled.cancel()
+            self._stalled = None
+
+    def _look(self, waiting: int) -> None:
+        """Whether the client took any of the `waiting` bytes: nothing is written while they wait."""
+        if (left := self.transport.get_write_buffer_size()) < waiting:
+            self._watch(left)
+        else:
+            self.transport.abort()

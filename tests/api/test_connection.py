@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import socket
 import time
-from collections.abc import Iterator
+from collections.abc import AsyncGenerator, Iterator
 from urllib.parse import urlsplit
 
 import httpx
 import pytest
 
 from llmrun.api import body, connection
-from tests.api.scripted import MODEL, ScriptedService
+from llmrun.config import Settings
+from llmrun.types import Event, GenerateRequest
+from tests.api.scripted import MODEL, ScriptedService, answer
 from tests.api.server import serving
 
 HEAD = b"GET /health HTTP/1.1\r\nhost: 127.0.0.1\r\n"
@@ -77,6 +80,101 @@ def test_body_that_does_not_come_is_408(url: str, monkeypatch: pytest.MonkeyPatc
     with connected(url) as client:
         client.sendall(head + b"content-length: 100\r\n\r\n{")
         assert b"408 " in client.recv(4096)
+
+
+def posted(path: str, headers: bytes, body: bytes = b"") -> bytes:
+    head = f"POST {path} HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-type: application/json\r\n".encode()
+    return head + headers + b"\r\n" + body
+
+
+def test_head_in_pieces_behind_a_large_body_is_read(url: str) -> None:
+    raw = b'{"model": "%s", "prompt": "%s"}' % (MODEL.encode(), b"x" * 100_000)
+    with connected(url) as client:
+        client.sendall(posted("/v1/completions", b"content-length: %d\r\n" % len(raw), raw))
+        heard = b""
+        while b'"usage"' not in heard:
+            heard += client.recv(4096)
+        client.sendall(HEAD)
+        time.sleep(0.1)
+        client.sendall(b"\r\n")
+        assert client.recv(4096).startswith(b"HTTP/1.1 200 ")
+
+
+def is_closed_while(client: socket.socket, piece: bytes) -> bool:
+    """Whether the other side closes the connection while `piece` is sent again and again."""
+    began = time.monotonic()
+    try:
+        while time.monotonic() - began < 10:
+            client.sendall(piece)
+            time.sleep(0.001)
+    except OSError:
+        return True
+    return False
+
+
+CHUNKED = b"transfer-encoding: chunked\r\n"
+
+
+def test_key_behind_a_body_lets_nobody_in() -> None:
+    with serving(ScriptedService(), Settings(api_key="secret")) as url, connected(url) as client:
+        trailer = b"2\r\n{}\r\n0\r\nx-api-key: secret\r\nauthorization: Bearer secret\r\n\r\n"
+        client.sendall(posted("/v1/completions", CHUNKED, trailer))
+        assert client.recv(4096).startswith(b"HTTP/1.1 401 ")
+
+
+@pytest.mark.parametrize(
+    "piece",
+    [b"x-more: " + b"y" * 4000 + b"\r\n", b"y" * 4000, b"1;" + b"y" * 4000],
+    ids=["lines", "a line", "a chunk's extension"],
+)
+def test_trailer_without_end_closes_the_connection(url: str, piece: bytes) -> None:
+    begun = b"2\r\n{}\r\n" + (b"" if piece.startswith(b"1;") else b"0\r\nx: ")
+    with connected(url) as client:
+        client.sendall(posted("/v1/completions", CHUNKED, begun))
+        assert is_closed_while(client, piece)
+
+
+def test_body_that_goes_on_behind_its_answer_closes_the_connection(
+    url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connection, "HEAD_SECONDS", 0.3)
+    with connected(url) as client:
+        client.sendall(posted("/v1/nowhere", b"content-length: 1000000000\r\n"))
+        assert client.recv(4096).startswith(b"HTTP/1.1 404 ")
+        assert is_closed_while(client, b"x" * 1000)
+
+
+async def endless(_: GenerateRequest) -> AsyncGenerator[Event, None]:
+    while True:
+        await asyncio.sleep(0)
+        yield answer("word " * 1000)[2]
+
+
+def test_client_that_reads_nothing_more_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It would hold its model in memory, and all that waits for its room."""
+    monkeypatch.setattr(connection, "STALL_SECONDS", 0.2)
+    service = ScriptedService(script=endless)
+    raw = b'{"model": "%s", "prompt": "hi", "stream": true}' % MODEL.encode()
+    with serving(service) as url, connected(url) as client:
+        client.sendall(posted("/v1/completions", b"content-length: %d\r\n" % len(raw), raw))
+        assert client.recv(20).startswith(b"HTTP/1.1 200 ")
+        began = time.monotonic()
+        while not service.ended.is_set():
+            assert time.monotonic() - began < 10
+            time.sleep(0.02)
+
+
+def test_client_that_reads_slowly_is_not_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connection, "STALL_SECONDS", 0.5)
+    service = ScriptedService(script=endless)
+    raw = b'{"model": "%s", "prompt": "hi", "stream": true}' % MODEL.encode()
+    with serving(service) as url, connected(url) as client:
+        client.sendall(posted("/v1/completions", b"content-length: %d\r\n" % len(raw), raw))
+        began = time.monotonic()
+        while time.monotonic() - began < 2:
+            assert client.recv(1_000_000)
+            time.sleep(0.1)
+        assert not service.ended.is_set()
 
 
 def test_half_open_connections_in_hundreds_leave_the_others_served(url: str) -> None:
