@@ -6,6 +6,7 @@ words at one boundary: the command line into `error: WHAT. HOW TO MEND IT`, a di
 
 from __future__ import annotations
 
+import errno
 from dataclasses import dataclass
 from typing import Any
 
@@ -28,6 +29,7 @@ UNSUPPORTED_FIELD = Kind("unsupported_field", 400, 2, "leave the field out")
 CONTEXT_LENGTH = Kind(
     "context_length_exceeded", 400, 1, "shorten the prompt, or load the model with more context (--ctx)"
 )
+CONTEXT_TOO_LARGE = Kind("context_too_large", 400, 4, "ask for less context (--ctx, num_ctx)")
 TEMPLATE = Kind("template_error", 400, 1)
 NO_TEMPLATE = Kind("no_chat_template", 400, 1, "send a raw prompt (--raw), or give the model a TEMPLATE")
 UNAUTHORIZED = Kind("unauthorized", 401, 1, "set LLMRUN_API_KEY")
@@ -105,3 +107,22 @@ class LlmrunError(Exception):
         """The error that `info` describes; an unknown code (a newer peer) becomes an internal one."""
         kind = KINDS.get(info.code, INTERNAL)
         return cls(kind, info.message, hint=info.hint, field=info.field, **info.details)
+
+
+_WORDS = ("cannot allocate memory", "failed to map segment", "can't start new thread", "bad_alloc")
+
+
+def is_exhaustion(error: BaseException) -> bool:
+    """True for want of memory, also where the loader could not map a library or a thread had no stack."""
+    if isinstance(error, MemoryError) or (isinstance(error, OSError) and error.errno == errno.ENOMEM):
+        return True
+    said = str(error).lower()
+    return isinstance(error, OSError | ImportError | RuntimeError) and any(words in said for words in _WORDS)
+
+
+def short_of_memory(error: BaseException) -> LlmrunError | None:
+    """OVERLOADED where this process had no memory for a request; None where `error` says something else. What
+    other requests take they give back, so it may pass."""
+    if not is_exhaustion(error):
+        return None
+    return LlmrunError(OVERLOADED, "the daemon has no memory for this request now", retry_after=5)

@@ -1,8 +1,19 @@
 from __future__ import annotations
 
+import errno
+
 import pytest
 
-from llmrun.errors import CONTEXT_LENGTH, INTERNAL, KINDS, Kind, LlmrunError
+from llmrun.errors import (
+    CONTEXT_LENGTH,
+    INTERNAL,
+    KINDS,
+    OVERLOADED,
+    Kind,
+    LlmrunError,
+    is_exhaustion,
+    short_of_memory,
+)
 from llmrun.types import ErrorInfo
 
 
@@ -41,3 +52,27 @@ def test_kind_has_an_http_error_and_a_failing_exit_code(kind: Kind) -> None:
     assert 400 <= kind.status < 600
     assert kind.exit in {1, 2, 3, 4, 5, 130}
     assert KINDS[kind.code] is kind
+
+
+@pytest.mark.parametrize(
+    ("error", "verdict"),
+    [
+        (MemoryError(), True),
+        (OSError(errno.ENOMEM, "Cannot allocate memory"), True),
+        (ImportError("libopenblas.so: failed to map segment from shared object"), True),
+        (OSError("libllama.so: cannot allocate memory in static TLS block"), True),
+        (RuntimeError("can't start new thread"), True),
+        (OSError(errno.ENOENT, "No such file"), False),
+        (ImportError("No module named x"), False),
+        (ValueError("cannot allocate memory"), False),
+    ],
+)
+def test_is_exhaustion_knows_every_wording(error: BaseException, verdict: bool) -> None:
+    assert is_exhaustion(error) is verdict
+
+
+def test_short_of_memory_says_when_to_come_again_and_nothing_of_other_errors() -> None:
+    short = short_of_memory(MemoryError())
+    assert short is not None
+    assert (short.kind, short.details) == (OVERLOADED, {"retry_after": 5})
+    assert short_of_memory(ValueError("x")) is None

@@ -18,6 +18,7 @@ from llmrun.api.anthropic.routes import anthropic_model_routes, anthropic_routes
 from llmrun.api.boundary import Boundary
 from llmrun.api.control import control_routes
 from llmrun.api.guard import Guard
+from llmrun.api.holding import Holding
 from llmrun.api.inflight import InFlight
 from llmrun.api.llamacpp import errors as llamacpp
 from llmrun.api.llamacpp.embedding_routes import llamacpp_embedding_routes
@@ -70,6 +71,7 @@ def create_app(
         telemetry={"tracing": False, "metrics": False, "logs": False, "auto_configure": False},
     )
     app.state.lenient = settings.lenient
+    app.state.holding = holding = Holding()
     app.include_router(anthropic_model_routes(service))
     app.include_router(openai_routes(service, in_flight))
     app.include_router(responses_routes(service, in_flight))
@@ -87,7 +89,8 @@ def create_app(
     app.include_router(page_routes(app))
     app.include_router(web_routes())
     app.add_exception_handler(HTTPException, _no_route)
-    app.add_middleware(Boundary, guard=Guard(settings, gate), metrics=metrics, error_reply=_error_reply)
+    guard = Guard(settings, gate)
+    app.add_middleware(Boundary, guard=guard, metrics=metrics, holding=holding, error_reply=_error_reply)
     # FastAPI's own way to extend it; made when it is first asked for, as it takes longer than all else here.
     app.openapi = functools.cache(functools.partial(describe, app))  # type: ignore[method-assign]  # documented
     return app

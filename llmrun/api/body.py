@@ -15,6 +15,7 @@ from typing import TypeVar
 import msgspec
 from starlette.requests import Request
 
+from llmrun.api.holding import SMALL, Holding
 from llmrun.api.schema import Body
 from llmrun.errors import INVALID_REQUEST, TIMEOUT, TOO_LARGE, UNSUPPORTED_MEDIA, LlmrunError
 
@@ -26,8 +27,6 @@ MAX_BODY = 16 * 1024 * 1024
 BODY_SECONDS = 300.0
 """For a whole body to come: 16 MiB over a slow line."""
 
-LARGE = 100_000
-"""Bytes from which on a body is worth a thread: below, it takes a few milliseconds."""
 
 _CURL_TYPES = ("", "application/x-www-form-urlencoded")
 _BROWSER_HEADERS = ("origin", "sec-fetch-site", "referer")
@@ -75,6 +74,7 @@ async def read_body(request: Request, body: type[B], *, from_curl: bool = False)
     from_curl  JSON that `curl -d` sent without naming its type is read as well
 
     Where the daemon is lenient, `request.state.not_honoured` names the fields that were passed over.
+    A large one is read in a thread: below, it takes a few milliseconds.
     Raises LlmrunError, and starlette's ClientDisconnect where the client leaves before all of it came.
     """
     try:
@@ -86,7 +86,11 @@ async def read_body(request: Request, body: type[B], *, from_curl: bool = False)
     def checked() -> B:
         return body.parse(decode_object(raw), passed_over)
 
-    parsed = await asyncio.to_thread(checked) if len(raw) > LARGE else checked()
+    if len(raw) > SMALL:
+        async with _holding_of(request).reading:
+            parsed = await asyncio.to_thread(checked)
+    else:
+        parsed = checked()
     request.state.not_honoured = passed_over
     return parsed
 
@@ -101,11 +105,19 @@ async def _read(request: Request, from_curl: bool) -> bytes:
     if announced.isdecimal() and int(announced) > MAX_BODY:
         raise _too_large()
     raw = bytearray()
+    holding = _holding_of(request)
     async for piece in request.stream():
+        holding.take(request.scope, len(piece))
         raw += piece
         if len(raw) > MAX_BODY:
             raise _too_large()
     return bytes(raw)
+
+
+def _holding_of(request: Request) -> Holding:
+    holding = request.app.state.holding
+    assert isinstance(holding, Holding)
+    return holding
 
 
 def _too_large() -> LlmrunError:

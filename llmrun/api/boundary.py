@@ -23,11 +23,12 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from llmrun.api.asker import note_asker
 from llmrun.api.guard import Guard
+from llmrun.api.holding import Holding
 from llmrun.api.inflight import ClientGone
 from llmrun.api.metrics import Metrics
 from llmrun.api.oneline import Json
 from llmrun.api.permits import note_permit
-from llmrun.errors import CANCELLED, INTERNAL, LlmrunError
+from llmrun.errors import CANCELLED, INTERNAL, LlmrunError, short_of_memory
 from llmrun.log import fields, note_request
 
 log = logging.getLogger(__name__)
@@ -69,9 +70,13 @@ class _Ending:
 
 
 def as_known(error: Exception, request_id: str) -> LlmrunError:
-    """`error` as one of ours; a stranger is logged and becomes an internal error that names the request."""
+    """`error` as one of ours; a stranger is logged and becomes an internal error that names the request. Want
+    of memory is no stranger."""
     if isinstance(error, LlmrunError):
         return error
+    if short := short_of_memory(error):
+        log.warning("memory ran out", extra={"request": request_id})
+        return short
     log.error("unexpected %s", type(error).__name__, exc_info=error, extra={"request": request_id})
     return LlmrunError(INTERNAL, f"something unexpected went wrong with request {request_id}")
 
@@ -87,10 +92,13 @@ class ErrorReply(Protocol):
 class Boundary:
     """ASGI middleware."""
 
-    def __init__(self, app: ASGIApp, guard: Guard, metrics: Metrics, error_reply: ErrorReply) -> None:
+    def __init__(
+        self, app: ASGIApp, guard: Guard, metrics: Metrics, holding: Holding, error_reply: ErrorReply
+    ) -> None:
         self._app = app
         self._guard = guard
         self._metrics = metrics
+        self._holding = holding
         self._error_reply = error_reply
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -127,12 +135,15 @@ class Boundary:
         except (ClientGone, ClientDisconnect):
             ending.error = CANCELLED.code
         except Exception as error:
-            ending.error = (error.kind if isinstance(error, LlmrunError) else INTERNAL).code
             if ending.status:  # the connection is cut, which is all that is left to say
+                ending.error = (error.kind if isinstance(error, LlmrunError) else INTERNAL).code
                 raise
-            response = self._response(scope["path"], headers, as_known(error, request_id), request_id)
+            known = as_known(error, request_id)
+            ending.error = known.kind.code
+            response = self._response(scope["path"], headers, known, request_id)
             await response(scope, receive, send_named)
         finally:
+            self._holding.give_back(scope)
             ending.tell()
 
     def _cors(self, headers: Headers) -> dict[str, str]:

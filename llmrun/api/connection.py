@@ -1,5 +1,5 @@
-"""A connection that has bounds where uvicorn's has none: how long a request's head may take to come and how
-long it may be, and how long a client may take nothing of its answer. Thousands of clients that say half a word
+"""A connection that has bounds where uvicorn's has none: how long a request's head may take to come, how long
+it may be, and how long a client may take nothing of its answer. Thousands of clients that say half a word
 must not keep the others out, nor may one that does not read keep its model in memory.
 
 Bodies have theirs in `llmrun.api.body`.

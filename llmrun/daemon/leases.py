@@ -11,6 +11,7 @@ but the one it is given, so that every rule is tested with a recording fake and 
 - A runner that no longer fits what is wanted (the file changed, a larger context) leaves the same way.
 - An idle runner leaves after `keep_alive` seconds: those that the last request which named a time asked
   for, else the book's.
+- A context that the machine could not hold with all models gone is refused: nobody leaves for it.
 - At most `parallel + queue` requests a model, running and waiting together; more are refused.
 """
 
@@ -25,7 +26,7 @@ from llmrun.daemon.guard import CrashGuard
 from llmrun.daemon.room import Room, real_cost
 from llmrun.daemon.states import State
 from llmrun.daemon.wanted import Wanted
-from llmrun.errors import OVERLOADED, SHUTTING_DOWN, LlmrunError
+from llmrun.errors import CONTEXT_TOO_LARGE, OVERLOADED, SHUTTING_DOWN, LlmrunError
 from llmrun.runner.frames import ModelInfo
 
 Ticket = TypeVar("Ticket", bound=Hashable)
@@ -134,6 +135,8 @@ class LeaseBook(Generic[Ticket]):
         elif self._asking(wanted.name) >= self._places(wanted.name):
             message = f"too many requests wait for {wanted.name} (at most {self._queue})"
             self._effects.refuse(ticket, LlmrunError(OVERLOADED, message, retry_after=RETRY_AFTER))
+        elif wanted.cache and wanted.cache > (most := self._room.most(self._costs())):
+            self._effects.refuse(ticket, _beyond_all_memory(wanted, most))
         else:
             self._waiting[ticket] = wanted
             self._settle()
@@ -197,6 +200,9 @@ class LeaseBook(Generic[Ticket]):
             if resident.state is not State.STOPPING:
                 self._stop(resident, error)
 
+    def _costs(self) -> list[int]:
+        return [resident.cost for resident in self._residents.values()]
+
     def _asking(self, name: str) -> int:
         resident = self._residents.get(name)
         waiting = sum(wanted.name == name for wanted in self._waiting.values())
@@ -246,7 +252,7 @@ class LeaseBook(Generic[Ticket]):
                 victim = min(staying, key=lambda r: (r.leases > 0 or r in walk.expected, r.last_used))
                 staying.remove(victim)
                 walk.leaving.add(victim)
-        if self._room.fits([*queued, *(r.cost for r in self._residents.values())], cost):
+        if self._room.fits([*queued, *self._costs()], cost):
             # Also where who asks has left before it is loaded.
             keep_alive = self._keep_alive if wanted.keep_alive is None else wanted.keep_alive
             resident = Resident(wanted, cost, self._clock(), keep_alive)
@@ -286,3 +292,12 @@ class LeaseBook(Generic[Ticket]):
                 expiries.append(expiry)
         if expiries:
             self._effects.wake_at(min(expiries))
+
+
+def _beyond_all_memory(wanted: Wanted, most: int) -> LlmrunError:
+    """Told before any model has left for one that cannot be loaded in its place."""
+    return LlmrunError(
+        CONTEXT_TOO_LARGE,
+        f"a context of {wanted.load.ctx} tokens needs {wanted.cache / 1e9:.1f} GB for its KV cache, but this"
+        f" machine can give {most / 1e9:.1f} GB at most",
+    )

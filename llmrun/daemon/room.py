@@ -41,6 +41,10 @@ class Room:
         """To be called while no model is loaded, before the first one is."""
         self._budget = int(self._available() * (1 - RESERVE))
 
+    def most(self, costs: Sequence[int]) -> int:
+        """Bytes that can be had once models of these costs have left."""
+        return self._available() + sum(costs)
+
     def fits(self, costs: Sequence[int], more: int) -> bool:
         """Whether a model of cost `more` has room beside those of `costs`; beside none, always."""
         if not costs:

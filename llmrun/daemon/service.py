@@ -26,7 +26,7 @@ from llmrun.daemon.room import Room
 from llmrun.daemon.spare import COMMAND, Spare
 from llmrun.daemon.wanted import Wanted
 from llmrun.daemon.weighing import Weigher
-from llmrun.errors import CANCELLED, INTERNAL, SHUTTING_DOWN, LlmrunError
+from llmrun.errors import CANCELLED, INTERNAL, SHUTTING_DOWN, LlmrunError, short_of_memory
 from llmrun.log import fields
 from llmrun.store import Blobs, Modelfile, PullProgress, Removed, StoredModel
 from llmrun.types import AnyRequest, Event, Failed, Finished, GenerateRequest, Terminal, Usage
@@ -203,9 +203,11 @@ class Service:
             outcome = error.kind.code
             raise
         except Exception as error:
-            outcome = INTERNAL.code
-            log.exception("the request failed", extra={"request": request.id})
-            yield Failed(LlmrunError(INTERNAL, f"the request failed: {error!r}").info())
+            if (short := short_of_memory(error)) is None:
+                log.exception("the request failed", extra={"request": request.id})
+            failure = short or LlmrunError(INTERNAL, f"the request failed: {error!r}")
+            outcome = failure.kind.code
+            yield Failed(failure.info())
         finally:
             self.counters.requests[model, outcome] += 1
             self._tell(request.id, model, outcome, time.monotonic() - arrived, usage)
@@ -230,7 +232,8 @@ class Service:
         version = content_version(model)
         prepared, load = prepare(request, model, version, self._settings, self._kv_folder)
         cost = self._weigher.weigh(model, load, version)
-        return prepared, Wanted(load, version, cost, request.keep_alive)
+        cache = self._weigher.cache(model, load, version)
+        return prepared, Wanted(load, version, cost, request.keep_alive, cache)
 
     def _finished(self, model: str, request: AnyRequest, event: Finished, waited_ms: float) -> Finished:
         """Count it; the wait for the runner, which the runner cannot know, goes into its times."""

@@ -17,12 +17,15 @@ class Wanted:
     version     changes whenever the content of the file does
     cost        bytes of main memory that it is planned to hold
     keep_alive  seconds that the runner stays once it is idle; None leaves that as it is
+    cache       bytes of main memory for the KV cache of a context that somebody chose; 0 for one that is made
+                to fit
     """
 
     load: Load
     version: str
     cost: int
     keep_alive: float | None = field(default=None, compare=False)
+    cache: int = field(default=0, compare=False)
 
     @property
     def name(self) -> str:

@@ -9,9 +9,9 @@ from llmrun.errors import LlmrunError
 from llmrun.runner.frames import Load
 from llmrun.store import StoredModel
 from llmrun.store.anatomy import Anatomy, anatomy
-from llmrun.store.hardware import Machine, cpu_features
+from llmrun.store.hardware import Machine, built_for_gpu, cpu_features
 from llmrun.store.peeking import peek_at
-from llmrun.store.plan import Company, automatic_context, plan, streams
+from llmrun.store.plan import Company, automatic_context, kv_of_all, plan, streams
 from llmrun.store.quants import expected_memory
 
 
@@ -34,6 +34,18 @@ class Weigher:
         caches = streams(sizes, load.kv_layout, load.parallel)
         ctx = load.ctx or automatic_context(sizes, load.kv_type, model.ctx_train, free, company.draft, caches)
         return plan(sizes, machine, ctx, load.kv_type, company, caches).held
+
+    def cache(self, model: StoredModel, load: Load, version: str) -> int:
+        """Bytes of main memory for the KV cache of the context that `load` names. 0 where it names none, it
+        may lie in a GPU's memory, or the file cannot be read: its runner will say."""
+        if load.ctx is None or (built_for_gpu() and load.gpu_layers != 0):
+            return 0
+        try:
+            sizes, company = self._sizes(model, version)
+        except LlmrunError:
+            return 0
+        caches = streams(sizes, load.kv_layout, load.parallel)
+        return kv_of_all(sizes, load.ctx, load.kv_type, company.draft, caches)
 
     def _sizes(self, model: StoredModel, version: str) -> tuple[Anatomy, Company]:
         known = self._known.get(model.name)

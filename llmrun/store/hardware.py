@@ -7,6 +7,7 @@ stays free of native code.
 from __future__ import annotations
 
 import ctypes
+import functools
 import importlib.util
 import json
 import platform
@@ -52,7 +53,7 @@ def this_machine(*, measure: bool = False) -> Machine:
         total=int(memory.total),
         features=cpu_features(),
         cores=psutil.cpu_count(logical=False) or 1,
-        gpu_memory=_gpu_memory() if _built_for_gpu() else 0,
+        gpu_memory=_gpu_memory() if built_for_gpu() else 0,
         bandwidth=read_bandwidth() if measure else None,
     )
 
@@ -88,7 +89,8 @@ def cpu_flags() -> set[str]:
     }
 
 
-def _built_for_gpu() -> bool:
+@functools.cache
+def built_for_gpu() -> bool:
     """Whether llama.cpp's library lies beside one for a GPU. It is looked for, not loaded."""
     found = importlib.util.find_spec("llama_cpp")
     if found is None or not found.origin:

@@ -133,6 +133,20 @@ def test_chat_stranger_error_is_500_with_the_request_id_and_no_traceback(
     assert vars(failure)["request"] == response.headers["x-request-id"]
 
 
+def test_chat_without_memory_in_the_daemon_is_503_with_retry_after(
+    http: TestClient, service: ScriptedService, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def script(_request: GenerateRequest) -> AsyncGenerator[Event, None]:
+        raise MemoryError
+        yield
+
+    service.script = script
+    response = http.post(CHAT, json=ask())
+    assert (response.status_code, response.headers["retry-after"]) == (503, "5")
+    assert response.json()["error"]["code"] == OVERLOADED.code
+    assert [record.message for record in caplog.records if record.levelname != "DEBUG"][0] == "memory ran out"
+
+
 def test_chat_answer_without_an_end_is_an_error(http: TestClient, service: ScriptedService) -> None:
     async def script(_request: GenerateRequest) -> AsyncGenerator[Event, None]:
         yield Started(5, 1)

@@ -16,6 +16,7 @@ from starlette.types import Message
 
 from llmrun.api import body as module
 from llmrun.api.body import check_media_type, decode_object, read_body
+from llmrun.api.holding import Holding
 from llmrun.api.schema import Body
 from llmrun.errors import INVALID_REQUEST, UNSUPPORTED_MEDIA, LlmrunError
 
@@ -99,16 +100,17 @@ def request_of(raw: bytes, lenient: bool = False) -> Request:
     """A POST with this body, in one piece."""
     app = FastAPI()
     app.state.lenient = lenient
+    app.state.holding = Holding()
 
     async def receive() -> Message:
         return {"type": "http.request", "body": raw, "more_body": False}
 
     headers = [(b"content-type", b"application/json")]
-    return Request({"type": "http", "method": "POST", "headers": headers, "app": app}, receive)
+    return Request({"type": "http", "method": "POST", "headers": headers, "app": app, "state": {}}, receive)
 
 
 def test_read_body_large_one_is_checked_while_the_loop_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "LARGE", 10)
+    monkeypatch.setattr(module, "SMALL", 10)
     heard = threading.Event()
 
     def when_heard(value: str) -> str:
@@ -126,7 +128,7 @@ def test_read_body_large_one_is_checked_while_the_loop_goes_on(monkeypatch: pyte
 
 
 def test_read_body_wrong_value_in_a_large_one_is_the_same_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "LARGE", 0)
+    monkeypatch.setattr(module, "SMALL", 0)
 
     class Counted(Body):
         count: int

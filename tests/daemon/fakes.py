@@ -50,8 +50,9 @@ def wanted(
     version: str = "1",
     cost: int = 100,
     keep_alive: float | None = None,
+    cache: int = 0,
 ) -> Wanted:
-    return Wanted(Load(name=name, path=f"/{name}.gguf", ctx=ctx), version, cost, keep_alive)
+    return Wanted(Load(name=name, path=f"/{name}.gguf", ctx=ctx), version, cost, keep_alive, cache)
 
 
 def request(

@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from llmrun.errors import CONTEXT_TOO_LARGE
 from llmrun.runner.frames import ModelInfo
 from tests.daemon.bench import DIED, Bench
 from tests.daemon.fakes import INFO, wanted
@@ -23,6 +24,26 @@ def test_full_house_stops_the_least_recently_used_idle_runner() -> None:
     assert bench.take() == [("stop", "b")]
     bench.book.gone("b", None)
     assert bench.take() == [("start", "d")]
+
+
+def test_context_beyond_all_memory_is_refused_and_nobody_leaves() -> None:
+    bench = Bench(max_loaded=2, available=1000)
+    bench.idle("a")
+    bench.idle("b")
+    bench.take()
+    bench.want("r", "a", ctx=10**9, cache=1000 + 2 * INFO.size + 2 * INFO.kv_bytes + 1)
+    assert bench.take() == [("refuse", "r")]
+    assert bench.effects.errors["r"].kind is CONTEXT_TOO_LARGE
+    bench.want("r2", "a")
+    assert bench.take() == [("grant", "r2")]
+
+
+def test_context_that_has_room_once_others_leave_is_tried() -> None:
+    bench = Bench(max_loaded=2, available=1000)
+    bench.idle("a")
+    bench.take()
+    bench.want("r", "a", ctx=10**6, cache=1000 + INFO.size + INFO.kv_bytes)
+    assert bench.take() == [("stop", "a")]
 
 
 def test_full_house_spares_busy_runners_where_an_idle_one_is() -> None:

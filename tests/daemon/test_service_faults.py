@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 from llmrun.daemon.service import Service
-from llmrun.errors import CANCELLED, RUNNER_DIED
+from llmrun.errors import CANCELLED, OVERLOADED, RUNNER_DIED
+from llmrun.store import StoredModel
 from llmrun.types import Failed, Finished, Text
 from tests.daemon.fakes import FakeStore, kinds, request, run, until
 from tests.daemon.serving import ask, in_flight, one, refused, serving
@@ -34,6 +35,27 @@ def test_cancel_while_loading_leaves_the_queue(tmp_path: Path) -> None:
             assert store.loads() == ["a"]
 
     run(story())
+
+
+def test_request_without_memory_for_it_is_overloaded_and_counted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def story() -> None:
+        store = FakeStore(tmp_path, a="good")
+        async with serving(store) as service:
+            with monkeypatch.context() as short:
+                short.setattr(store, "resolve", _no_memory)
+                (failed,) = await ask(service, "1")
+            assert isinstance(failed, Failed)
+            assert (failed.error.code, failed.error.details) == (OVERLOADED.code, {"retry_after": 5})
+            assert service.counters.requests == {("", OVERLOADED.code): 1}
+            assert joined_text(await ask(service, "1")) == "0 "
+
+    run(story())
+
+
+def _no_memory(_name: str) -> StoredModel:
+    raise MemoryError
 
 
 def test_cancel_while_waiting_for_room_leaves_the_other_loaded(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from llmrun.daemon import weighing
 from llmrun.daemon.weighing import Weigher
 from llmrun.runner.frames import Load
 from llmrun.store import peeking
@@ -32,6 +33,15 @@ def test_weigh_follows_the_context_and_what_is_beside(path: Path) -> None:
     assert weigher.weigh(model, load(path), "1") == large  # nobody names one, and there is room for all
     beside = stored(path, ctx_train=8192, adapters=(Beside(path, "", 1000),), draft=Beside(path, "", 1))
     assert weigher.weigh(beside, load(path, 256), "2") > small + 1000
+
+
+def test_cache_is_that_of_a_context_somebody_chose(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    weigher, model = Weigher(lambda: 8 * GB), stored(path)
+    assert weigher.cache(model, load(path), "1") == 0
+    assert weigher.cache(model, load(path, 2**20), "1") == 2**20 * 4 * 2 * 256 * 2
+    assert weigher.cache(stored(path.with_name("gone")), load(path, 10**6), "2") == 0
+    monkeypatch.setattr(weighing, "built_for_gpu", lambda: True)
+    assert weigher.cache(model, load(path, 10**6), "1") == 0
 
 
 def test_weigh_reads_the_file_once_a_version(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -102,6 +102,18 @@ def test_any_request_gets_an_answer_and_no_server_error(
     ask()
 
 
+def test_context_beyond_all_memory_is_a_400_and_unloads_nobody(daemon: Daemon) -> None:
+    asked = {"model": MODEL, "prompt": "hi", "stream": False, "options": {"num_predict": 1}}
+    assert daemon.http.post("/api/generate", json=asked).status_code == 200
+    before = daemon.loaded()[0]["pid"]
+    for _ in range(3):
+        refused = daemon.http.post("/api/generate", json={**asked, "options": {"num_ctx": 2**31 - 1}})
+        assert refused.status_code == 400
+        assert "2147483647 tokens needs" in refused.json()["error"]
+    assert daemon.http.post("/api/generate", json=asked).status_code == 200
+    assert daemon.loaded()[0]["pid"] == before
+
+
 def test_daemon_is_at_rest_when_all_was_asked(daemon: Daemon) -> None:
     assert eventually(daemon.is_at_rest, 10.0)
     asked = {"model": MODEL, "prompt": "hi", "max_tokens": 2}

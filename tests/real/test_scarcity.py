@@ -8,6 +8,7 @@ import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
+import psutil
 import pytest
 
 from llmrun.config import DEFAULT_MODEL, Paths
@@ -115,5 +116,27 @@ def test_flipped_bits_in_a_manifest_are_named_and_the_other_models_work(home: Pa
             if reply.status_code != 200:
                 assert "spare" in reply.json()["error"]["message"]
             assert short(running) == 200
+    finally:
+        running.close()
+
+
+@pytest.mark.skipif(not hasattr(resource, "prlimit"), reason="prlimit is Linux's")
+def test_daemon_without_memory_for_a_request_is_a_503_and_serves_on(home: Path) -> None:
+    """Lists of nothing take twenty times the body's bytes once they are read."""
+    running = Daemon(home, LLMRUN_CTX="512")
+    none = resource.RLIM_INFINITY
+    huge = b'{"model": "m", "messages": [], "metadata": [' + b"[]," * 5_000_000 + b"[]]}"
+    headers = {"content-type": "application/json"}
+    try:
+        assert short(running) == 200
+        room = psutil.Process(running.process.pid).memory_info().data + (120 << 20)
+        resource.prlimit(running.process.pid, resource.RLIMIT_DATA, (room, none))
+        for _ in range(3):
+            refused = running.http.post("/v1/chat/completions", content=huge, headers=headers)
+            assert (refused.status_code, refused.headers["retry-after"]) == (503, "5")
+            assert short(running) == 200
+        resource.prlimit(running.process.pid, resource.RLIMIT_DATA, (none, none))
+        assert running.http.post("/v1/chat/completions", content=huge, headers=headers).status_code == 400
+        assert eventually(running.is_at_rest, 5)
     finally:
         running.close()

@@ -13,6 +13,7 @@ from llmrun.client.client import Client
 from llmrun.client.wire import Completion
 from llmrun.errors import (
     CANCELLED,
+    CONTEXT_TOO_LARGE,
     DAEMON_UNREACHABLE,
     FORBIDDEN,
     MODEL_LOAD,
@@ -32,7 +33,7 @@ _PAUSE = 1.0  # seconds
 # No other line would fare better: these end the run.
 _FATAL = {
     *(DAEMON_UNREACHABLE, SHUTTING_DOWN, UNAUTHORIZED, FORBIDDEN, UNKNOWN_MODEL),
-    *(MODEL_LOAD, NO_MEMORY, NO_TEMPLATE, CANCELLED),
+    *(MODEL_LOAD, NO_MEMORY, CONTEXT_TOO_LARGE, NO_TEMPLATE, CANCELLED),
 }
 # How often a line is asked again: a full queue empties, and a runner's death may be a neighbour's fault.
 _AGAIN = {OVERLOADED: 600, RUNNER_DIED: 2}
