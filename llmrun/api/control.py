@@ -15,7 +15,7 @@ from starlette.responses import JSONResponse, Response
 
 from llmrun.api.body import read_body
 from llmrun.api.metrics import Metrics
-from llmrun.api.permits import require_admin
+from llmrun.api.permits import require_admin, require_all_models
 from llmrun.api.ports import Service
 from llmrun.api.schema import Body, takes
 
@@ -41,6 +41,7 @@ def control_routes(service: Service, metrics: Metrics, on_shutdown: Callable[[],
     @router.get("/metrics")
     async def read_metrics() -> Response:
         """Requests, tokens, times and loaded models, for Prometheus."""
+        require_all_models()
         return Response(metrics.render(), media_type=CONTENT_TYPE_LATEST)
 
     @router.get("/llmrun/ps")

@@ -10,7 +10,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
 from contextlib import aclosing
 from contextvars import ContextVar
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
 
@@ -18,11 +18,15 @@ from llmrun.access.gate import Gate
 from llmrun.access.key import ApiKey
 from llmrun.api.ports import Service
 from llmrun.errors import FORBIDDEN, LlmrunError
+from llmrun.store import parse_reference
+from llmrun.store.reference import FileRef
 from llmrun.types import AnyRequest, Event, Finished, GenerateRequest, Reasoning, Started, Text
 
 if TYPE_CHECKING:
     from llmrun.daemon.pool import LoadedModel
     from llmrun.store import Modelfile, PullProgress, Removed, StoredModel
+
+R = TypeVar("R", bound=AnyRequest)
 
 _key: ContextVar[ApiKey | None] = ContextVar("key", default=None)
 
@@ -30,6 +34,21 @@ _key: ContextVar[ApiKey | None] = ContextVar("key", default=None)
 def note_permit(key: ApiKey | None) -> None:
     """Remember for this task whose request it is; None: one that may do everything."""
     _key.set(key)
+
+
+def asking_key() -> str:
+    """The id of the request's key; "" where it has none."""
+    key = _key.get()
+    return key.id if key else ""
+
+
+def require_all_models() -> None:
+    """LlmrunError FORBIDDEN where the request's key may use some models only, and so not learn of others."""
+    key = _key.get()
+    if key is not None and key.models and not key.admin:
+        raise LlmrunError(
+            FORBIDDEN, f"the key {key.name} is for some models, and this tells of all", hint="use another key"
+        )
 
 
 def require_admin(deed: str = "change what is here") -> None:
@@ -62,6 +81,7 @@ class PermittedService:
         key = _key.get()
         if key is not None:
             _refuse_template(request)
+            request = _without_stay(request)
             model = await self.model(request.model)
             left = self._gate.tokens_left(key)
             if left is not None and isinstance(request, GenerateRequest):
@@ -83,6 +103,8 @@ class PermittedService:
         return [model for model in await self._service.models() if _allows(model.name)]
 
     async def model(self, name: str) -> StoredModel:
+        if isinstance(parse_reference(name), FileRef):
+            require_admin("files by their paths")
         model = await self._service.model(name)
         if not _allows(model.name, name):
             raise LlmrunError(
@@ -95,10 +117,10 @@ class PermittedService:
 
     async def load(self, request: AnyRequest) -> None:
         await self.model(request.model)
-        await self._service.load(request)
+        await self._service.load(_without_stay(request))
 
     async def let_go(self, name: str) -> None:
-        await self.model(name)
+        require_admin("unload them")
         await self._service.let_go(name)
 
     def pull(self, reference: str) -> AsyncGenerator[PullProgress, None]:
@@ -149,6 +171,14 @@ class _Bill:
 def _allows(*names: str) -> bool:
     key = _key.get()
     return key is None or key.allows(*names)
+
+
+def _without_stay(request: R) -> R:
+    """The request without a say in how long its model stays: others use it too."""
+    key = _key.get()
+    if key is None or key.admin or request.keep_alive is None:
+        return request
+    return msgspec.structs.replace(request, keep_alive=None)
 
 
 def _refuse_template(request: AnyRequest) -> None:

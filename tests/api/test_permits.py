@@ -89,6 +89,8 @@ def test_models_list_shows_what_a_key_may_use(http: TestClient, ring: Keyring) -
         ("POST", "/api/copy", {"source": MODEL, "destination": "y"}),
         ("POST", "/api/create", {"model": "y", "from": MODEL, "stream": False}),
         ("POST", "/api/generate", {"model": MODEL, "prompt": "x", "template": "{{ prompt }}"}),
+        ("POST", "/api/generate", {"model": MODEL, "keep_alive": 0}),
+        ("POST", "/api/embed", {"model": MODEL, "input": [], "keep_alive": 0}),
         ("DELETE", "/api/delete", {"model": MODEL}),
         ("HEAD", f"/api/blobs/sha256:{'0' * 64}", None),
         ("POST", f"/api/blobs/sha256:{'0' * 64}", None),
@@ -106,6 +108,7 @@ def test_key_that_is_no_admins_changes_nothing(
     guest, admin = ring.create("guest"), ring.create("admin", admin=True)
     assert http.request(method, path, json=body, headers=bearer(guest)).status_code == 403
     touched = (shutdowns, service.stopped, service.removed, service.copied, service.created, service.asked)
+    assert not service.let_gone
     assert not any(touched)
     assert http.request(method, path, json=body, headers=bearer(admin)).status_code != 403
 
@@ -158,6 +161,58 @@ def test_modelfiles_own_limit_is_not_lengthened_by_a_budget(
     body = {"model": MODEL, "messages": CHAT["messages"]}
     assert http.post("/v1/chat/completions", json=body, headers=bearer(secret)).status_code == 200
     assert service.asked[0].options.max_tokens is None
+
+
+FILES = ("/etc/passwd", "./x.gguf", "../x", "~/x.gguf", "x.gguf")
+
+
+NAMING = {**DIALECTS, "/api/show": {}, "/v1/embeddings": {"input": "x"}, "/tokenize": {"content": "x"}}
+
+
+@pytest.mark.parametrize("path", NAMING)
+def test_key_that_is_no_admins_names_no_files(
+    http: TestClient, ring: Keyring, service: ScriptedService, path: str
+) -> None:
+    """It could learn which files there are, and load them."""
+    guest = ring.create("guest", models=("*",))
+    for file in FILES:
+        reply = http.post(path, json={**NAMING[path], "model": file}, headers=bearer(guest))
+        assert (reply.status_code, "files by their paths" in reply.text) == (403, True)
+    assert not service.asked
+    assert not service.looked_up
+
+
+def test_key_that_is_no_admins_does_not_say_how_long_a_model_stays(
+    http: TestClient, ring: Keyring, service: ScriptedService
+) -> None:
+    guest, admin = ring.create("guest"), ring.create("admin", admin=True)
+    body = {**DIALECTS["/api/chat"], "keep_alive": -1, "stream": False}
+    for secret in (guest, admin):
+        assert http.post("/api/chat", json=body, headers=bearer(secret)).status_code == 200
+    assert [request.keep_alive for request in service.asked] == [None, float("inf")]
+    load = {"model": MODEL, "keep_alive": -1}
+    for secret in (guest, admin):
+        assert http.post("/api/generate", json=load, headers=bearer(secret)).status_code == 200
+    assert [request.keep_alive for request in service.loads] == [None, float("inf")]
+
+
+def test_key_for_some_models_does_not_see_the_numbers_of_all(http: TestClient, ring: Keyring) -> None:
+    narrow, wide = ring.create("narrow", models=("tiny:*",)), ring.create("wide")
+    assert http.get("/metrics", headers=bearer(narrow)).status_code == 403
+    assert http.get("/metrics", headers=bearer(wide)).status_code == 200
+
+
+def test_response_is_shown_to_nobody_but_the_key_that_asked(http: TestClient, ring: Keyring) -> None:
+    one, other = ring.create("one"), ring.create("other", admin=True)
+    body = {"model": MODEL, "input": "hi"}
+    made = http.post("/v1/responses", json=body, headers=bearer(one)).json()
+    route, further = f"/v1/responses/{made['id']}", {**body, "previous_response_id": made["id"]}
+    for secret in (other, "owner"):
+        assert http.get(route, headers=bearer(secret)).status_code == 404
+        assert http.delete(route, headers=bearer(secret)).status_code == 404
+        assert http.post("/v1/responses", json=further, headers=bearer(secret)).status_code == 400
+    assert http.get(route, headers=bearer(one)).json() == made
+    assert http.post("/v1/responses", json=further, headers=bearer(one)).status_code == 200
 
 
 def test_page_of_the_daemon_is_open_without_a_key(http: TestClient, ring: Keyring) -> None:

@@ -19,6 +19,7 @@ from llmrun.api.openai.responses import replies
 from llmrun.api.openai.responses.bodies import InputTokensBody, ResponsesBody
 from llmrun.api.openai.responses.kept import KeptResponses
 from llmrun.api.openai.responses.requests import conversation, to_request
+from llmrun.api.permits import asking_key
 from llmrun.api.ports import Service
 from llmrun.api.schema import takes
 from llmrun.errors import UNSUPPORTED_FIELD, LlmrunError
@@ -33,7 +34,7 @@ def responses_routes(service: Service, in_flight: InFlight) -> APIRouter:
     def turns_of(body: ResponsesBody) -> tuple[Message, ...]:
         earlier: tuple[Message, ...] = ()
         if body.previous_response_id is not None:
-            earlier = kept.conversation(body.previous_response_id, time.monotonic())
+            earlier = kept.conversation(body.previous_response_id, asking_key(), time.monotonic())
         return conversation(body, earlier)
 
     @router.post("/v1/responses/input_tokens", openapi_extra=takes(InputTokensBody))
@@ -49,13 +50,13 @@ def responses_routes(service: Service, in_flight: InFlight) -> APIRouter:
     async def create_response(request: Request) -> Response:
         """The next turn of a conversation, as items; a stored response can be gone on from."""
         body = await read_body(request, ResponsesBody)
-        messages = turns_of(body)
+        owner, messages = asking_key(), turns_of(body)
         request_id: str = request.state.request_id
         asked = to_request(body, messages, request_id)
         response_id = f"resp_{request_id.removeprefix('req_')}"
 
         def keep(response: Json, turn: Message) -> None:
-            kept.keep(response_id, response, replies.joined(messages, turn), time.monotonic())
+            kept.keep(response_id, response, replies.joined(messages, turn), owner, time.monotonic())
 
         response = replies.GrowingResponse(response_id, int(time.time()), body, keep)
         events = answers(service, [asked])
@@ -76,13 +77,14 @@ def responses_routes(service: Service, in_flight: InFlight) -> APIRouter:
                 hint="leave it out",
                 field=name[:64],
             )
-        return JSONResponse(kept.response(response_id, time.monotonic()))
+        stored = kept.response(response_id, asking_key(), time.monotonic())
+        return Response(stored, media_type="application/json")
 
     @router.delete("/v1/responses/{response_id}")
     @router.delete("/responses/{response_id}", include_in_schema=False)
     async def delete_response(response_id: str) -> Response:
         """Forget a stored response."""
-        kept.remove(response_id, time.monotonic())
+        kept.remove(response_id, asking_key(), time.monotonic())
         return JSONResponse({"id": response_id, "object": "response", "deleted": True})
 
     return router
