@@ -5,6 +5,7 @@ A record belongs to the request that its task or thread works for (`note_request
 out of the lines (`record_of`) and gives them its own form.
 
 No record holds what people send or get: prompts, answers, and error messages that may quote them stay out.
+Of an error that nobody foresaw only its kind and where it happened are told, but at the level DEBUG.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from __future__ import annotations
 import json
 import logging
 import sys
+import traceback
 from contextvars import ContextVar
 from datetime import datetime
 from typing import Any
@@ -29,7 +31,10 @@ _LEVELS = {
 }
 _OWN = frozenset({"time", "level", "logger", "request", "message", "error"})
 # A message is one line, whatever names and errors in it hold: nobody writes records of his own into the log.
-_ONE_LINE = {code: repr(chr(code))[1:-1] for code in (*range(32), 127, 0x85, 0x2028, 0x2029)}
+# What terminals take for commands goes too, and what turns text round.
+_COMMANDS = (*range(32), *range(127, 160), 0x2028, 0x2029, *range(0x202A, 0x202F), *range(0x2066, 0x206A))
+_ONE_LINE = {code: repr(chr(code))[1:-1] for code in _COMMANDS}
+_LINES = {code: text for code, text in _ONE_LINE.items() if code != ord("\n")}
 
 _request: ContextVar[str] = ContextVar("request", default="")
 
@@ -71,9 +76,24 @@ def _message(record: logging.LogRecord) -> str:
 
 
 def _traceback(record: logging.LogRecord) -> str:
-    if record.exc_info and not record.exc_text:
-        record.exc_text = logging.Formatter().formatException(record.exc_info)
-    return (record.exc_text or "")[-LONGEST:]
+    if record.exc_info and record.exc_info[1] and not record.exc_text:
+        record.exc_text = "\n\n".join(_told(record.exc_info[1], words=ROOT.isEnabledFor(logging.DEBUG)))
+    return (record.exc_text or "")[-LONGEST:].translate(_LINES)
+
+
+def _told(error: BaseException, *, words: bool) -> list[str]:
+    """The traceback of an error and those of the ones it came from, the first of them first. `words`: with
+    what they say; of the system's errors that is always told."""
+    told: list[str] = []
+    seen: set[int] = set()
+    link: BaseException | None = error
+    while link is not None and id(link) not in seen:
+        seen.add(id(link))
+        frames = "".join(traceback.format_tb(link.__traceback__))
+        said = f": {link}" if words or isinstance(link, OSError) else ""
+        told.append(f"Traceback (most recent call last):\n{frames}{type(link).__qualname__}{said}")
+        link = link.__cause__ or (None if link.__suppress_context__ else link.__context__)
+    return told[::-1]
 
 
 class _JsonFormatter(logging.Formatter):
@@ -97,7 +117,8 @@ class _TextFormatter(logging.Formatter):
         request = vars(record)["request"]
         about = f"[{request}] " if request else ""
         line = f"{when} {record.levelname[0]} {record.name}: {about}{_message(record)}"
-        return "\n".join(filter(None, (line, _traceback(record))))
+        # Indented: no line of it can pass for a record.
+        return "\n".join((line, *(f"  {each}" for each in _traceback(record).splitlines())))
 
 
 def setup(level: str = "INFO", fmt: str = "text") -> None:

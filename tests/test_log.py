@@ -29,7 +29,7 @@ def test_setup_text_writes_to_stderr_only(capsys: pytest.CaptureFixture[str]) ->
 
 
 def test_setup_json_is_one_object_a_line_with_the_error(capsys: pytest.CaptureFixture[str]) -> None:
-    log.setup(fmt="json")
+    log.setup("DEBUG", fmt="json")
     try:
         raise ValueError("broken\nin two")
     except ValueError:
@@ -38,6 +38,46 @@ def test_setup_json_is_one_object_a_line_with_the_error(capsys: pytest.CaptureFi
     record = json.loads(line)
     assert (record["level"], record["logger"], record["message"]) == ("error", "llmrun.part", "failed")
     assert "ValueError: broken" in record["error"]
+
+
+WORDS = "a prompt\n2026-01-01 00:00:00 E llmrun: forged \x1b[31m"
+
+
+def failed(level: str, fmt: str, error: Exception) -> None:
+    log.setup(level, fmt)
+    try:
+        try:
+            raise error
+        except Exception as first:
+            raise ValueError(WORDS) from first
+    except ValueError:
+        logging.getLogger("llmrun.part").exception("failed")
+
+
+@pytest.mark.parametrize("fmt", LOG_FORMATS)
+def test_error_that_nobody_foresaw_is_told_without_its_words(
+    capsys: pytest.CaptureFixture[str], fmt: str
+) -> None:
+    failed("INFO", fmt, KeyError(WORDS))
+    text = capsys.readouterr().err
+    assert "prompt" not in text
+    assert "forged" not in text
+    assert "in failed" in text
+    assert "KeyError" in text
+    assert text.rstrip().rstrip('"}').endswith("ValueError")
+
+
+def test_error_of_the_system_is_told_with_its_words(capsys: pytest.CaptureFixture[str]) -> None:
+    failed("INFO", "text", FileNotFoundError(2, "No such file", "/x/y"))
+    assert "FileNotFoundError: [Errno 2] No such file: '/x/y'" in capsys.readouterr().err
+
+
+def test_words_of_an_error_write_no_record_of_their_own(capsys: pytest.CaptureFixture[str]) -> None:
+    failed("DEBUG", "text", KeyError())
+    first, *others = capsys.readouterr().err.splitlines()
+    assert first.endswith("E llmrun.part: failed")
+    assert all(line.startswith("  ") for line in others)
+    assert others[-1] == r"  2026-01-01 00:00:00 E llmrun: forged \x1b[31m"
 
 
 def test_setup_twice_writes_each_record_once(capsys: pytest.CaptureFixture[str]) -> None:
@@ -73,11 +113,13 @@ def test_note_request_is_on_every_record_of_its_task_and_no_other(
 def test_message_with_line_ends_and_escapes_is_one_line(capsys: pytest.CaptureFixture[str], fmt: str) -> None:
     """Names come from clients: none of them may write a record of its own, or colours, into the log."""
     log.setup(fmt=fmt)
-    forged = "x\n2026-01-01 00:00:00 E llmrun: forged\r\x1b[31m\x00\u2028\x85"
+    forged = "x\n2026-01-01 00:00:00 E llmrun: forged\r\x1b[31m\x00\u2028\x85\x9b31m\u202e"
     logging.getLogger("llmrun.part").warning("no model %s", forged)
     (line,) = capsys.readouterr().err.splitlines()
     text = json.loads(line)["message"] if fmt == "json" else line
-    assert text.endswith(r"no model x\n2026-01-01 00:00:00 E llmrun: forged\r\x1b[31m\x00\u2028\x85")
+    assert text.endswith(
+        r"no model x\n2026-01-01 00:00:00 E llmrun: forged\r\x1b[31m\x00\u2028\x85\x9b31m\u202e"
+    )
 
 
 def test_setup_json_field_cannot_pass_for_one_of_its_own(capsys: pytest.CaptureFixture[str]) -> None:
