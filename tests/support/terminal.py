@@ -12,12 +12,23 @@ import subprocess
 import sys
 import termios
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import pyte
 
 TIMEOUT = 60
 CONTROL = re.compile(r"\x1b\[[0-9;?]*[a-zA-Z]")
+
+
+class _Screen(pyte.HistoryScreen):
+    """It is asked where its cursor is, and answers by `say`."""
+
+    def __init__(self, say: Callable[[str], None], columns: int) -> None:
+        super().__init__(columns, 24, history=10_000)
+        self._say = say
+
+    def write_process_input(self, data: str) -> None:
+        self._say(data)
 
 
 class Terminal:
@@ -48,8 +59,7 @@ class Terminal:
         os.close(follower)
         self.shown = ""
         self.raw = ""
-        self._screen = pyte.HistoryScreen(columns, 24, history=10_000)
-        self._screen.write_process_input = self.type  # it is asked where its cursor is, and answers
+        self._screen = _Screen(self.type, columns)
         self._stream = pyte.Stream(self._screen)
 
     def type(self, keys: str) -> None:
