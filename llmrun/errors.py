@@ -57,6 +57,9 @@ CONFIG = Kind("config", 500, 2)
 DAEMON_UNREACHABLE = Kind("daemon_unreachable", 503, 5, "start it: llmrun serve")
 INTERNAL = Kind("internal_error", 500, 1, "please report it, with llmrun logs")
 
+LONGEST = 4000
+"""Characters of a message, which may quote what it refuses."""
+
 KINDS = {kind.code: kind for kind in list(globals().values()) if isinstance(kind, Kind)}
 
 
@@ -78,11 +81,12 @@ class LlmrunError(Exception):
         field: str | None = None,
         **details: Any,
     ) -> None:
+        message = message if len(message) <= LONGEST else f"{message[:LONGEST]}…"
         super().__init__(message)
         self.kind = kind
         self.message = message
         self.hint = kind.hint if hint is None else hint
-        self.field = field
+        self.field = field and field[:LONGEST]
         self.details = details
 
     def __str__(self) -> str:

@@ -8,6 +8,7 @@ from llmrun.errors import (
     CONTEXT_LENGTH,
     INTERNAL,
     KINDS,
+    LONGEST,
     OVERLOADED,
     Kind,
     LlmrunError,
@@ -76,3 +77,10 @@ def test_short_of_memory_says_when_to_come_again_and_nothing_of_other_errors() -
     assert short is not None
     assert (short.kind, short.details) == (OVERLOADED, {"retry_after": 5})
     assert short_of_memory(ValueError("x")) is None
+
+
+def test_error_that_quotes_megabytes_is_cut() -> None:
+    error = LlmrunError(INTERNAL, "x" * 10**6, field="y" * 10**6)
+    assert error.message == "x" * LONGEST + "…"
+    assert error.field == "y" * LONGEST
+    assert error.again().message == error.message

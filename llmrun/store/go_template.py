@@ -26,6 +26,8 @@ _TOKEN = re.compile(
     r'\s*(?:(?P<string>"(?:[^"\\]|\\.)*"|`[^`]*`)|(?P<number>-?\d+)|(?P<op>:=|[()|,=])'
     r"|(?P<path>\$\w*(?:\.\w+)*|(?:\.\w+)+|\.)|(?P<word>\w+))"
 )
+_LONGEST = 256 * 1024
+"""Characters of a template, and of any value in its twin: comparisons with several repeat the first."""
 _TOP = {
     "Messages": "messages",
     "System": "system",
@@ -66,6 +68,15 @@ def looks_go(template: str) -> bool:
 
 def to_jinja(template: str) -> str:
     """The Jinja twin of a Go chat template. Untranslatable, with the reason, where there is none."""
+    if len(template) > _LONGEST:
+        raise Untranslatable(f"it has {len(template)} characters, and {_LONGEST} are the most")
+    try:
+        return _twin(template)
+    except RecursionError:
+        raise Untranslatable("it is nested too deeply") from None
+
+
+def _twin(template: str) -> str:
     nodes = _Parser(list(_pieces(template))).block(())
     if _mentions(nodes, ".Messages"):
         return _SYSTEM + _render(nodes, _Scope(constants={"prompt": "''", "response": "''"}))
@@ -96,7 +107,8 @@ class _Scope:
 def _pieces(template: str) -> Iterator[tuple[str, str]]:
     """("text" or "action", source), with Go's trim marks applied."""
     at, trim = 0, False
-    for match in _ACTION.finditer(template):
+    # Behind the last that closes, each that opens would be sought to the end.
+    for match in _ACTION.finditer(template, 0, template.rfind("}}") + 2):
         text = template[at : match.start()]
         text = text.lstrip() if trim else text
         if match[1].endswith("-"):
@@ -256,6 +268,8 @@ def _call(tokens: list[tuple[str, str]], scope: _Scope, last: list[str]) -> str:
 
 
 def _apply(function: str, operands: list[str]) -> str:
+    if sum(map(len, operands)) + len(operands) * len(operands[0] if operands else "") > _LONGEST:
+        raise Untranslatable("it compares too much")
     if function in _COMPARISONS and len(operands) >= 2:
         pairs = [f"{operands[0]} {_COMPARISONS[function]} {operand}" for operand in operands[1:]]
         return f"({' or '.join(pairs)})"

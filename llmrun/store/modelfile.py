@@ -39,6 +39,7 @@ from llmrun.types import Message, Options, Role
 from llmrun.types.option_text import OPTION_NAMES, option_form, option_spelling, option_value
 
 CompanionRole = Literal["adapter", "draft"]
+_LONGEST = 4 << 20  # characters
 _TEXTS = ("TEMPLATE", "SYSTEM")
 _INSTRUCTIONS = (
     *("FROM", "SOURCE", "SHA256", "SIZE", "PARAMETER", *_TEXTS, "MESSAGE", "LICENSE"),
@@ -120,6 +121,12 @@ class _Draft:
 def parse_modelfile(text: str, where: str = "Modelfile") -> Modelfile:
     """The Modelfile in `text`; `where` names it in errors. INVALID_REQUEST with line and column at fault."""
     draft = _Draft()
+    if len(text) > _LONGEST:
+        raise LlmrunError(
+            INVALID_REQUEST,
+            f"{where} has {len(text)} characters, and {_LONGEST} are the most",
+            hint="shorten its texts",
+        )
     for statement in statements(text, where):
         _take(statement, draft)
     once = draft.once
@@ -245,7 +252,7 @@ def _checked(instruction: str, value: str, place: Place) -> str:
     """The value of an instruction that stands once."""
     if instruction == "SHA256" and not re.fullmatch(r"[0-9a-fA-F]{64}", value):
         raise place.error(f"SHA256 is {value!r}, which is not 64 hexadecimal digits")
-    if instruction == "SIZE" and not (value.isascii() and value.isdigit()):
+    if instruction == "SIZE" and not re.fullmatch(r"[0-9]{1,19}", value):
         raise place.error(f"SIZE is {value!r}, which is not a count of bytes")
     if instruction == "REQUIRES" and not re.fullmatch(r"v?\d+(\.\d+)*\S*", value):
         raise place.error(f"REQUIRES is {value!r}, which is not a version")
@@ -261,5 +268,5 @@ def _checked(instruction: str, value: str, place: Place) -> str:
 
 
 def _nearest(word: str, known: Sequence[str]) -> str:
-    near = difflib.get_close_matches(word, known, n=1)
+    near = difflib.get_close_matches(word[:100], known, n=1)
     return f"did you mean {near[0]}?" if near else f"known are {', '.join(known)}"

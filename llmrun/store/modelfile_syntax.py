@@ -73,13 +73,13 @@ def _word(line: str, column: int) -> tuple[str, str, int]:
 def _quoted(rest: str, lines: list[str], number: int, at: Place) -> tuple[str, int]:
     """The text in the quotes that `rest` starts with, and how many lines are read then."""
     quote = TRIPLE if rest.startswith(TRIPLE) else '"'
-    held = rest.removeprefix(quote)
-    while not held.rstrip().endswith(quote):
+    held = [rest.removeprefix(quote)]
+    while not held[-1].rstrip().endswith(quote):
         if number == len(lines):
             raise at.error(f"the quote {quote} is never closed", f"end a line with {quote}")
-        held += f"\n{lines[number]}"
+        held.append(lines[number])
         number += 1
-    return held.rstrip().removesuffix(quote), number
+    return "\n".join(held).rstrip().removesuffix(quote), number
 
 
 def format_value(text: str) -> str:

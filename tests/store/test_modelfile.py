@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import contextlib
+import time
 from pathlib import Path
 
 import pytest
@@ -242,3 +243,44 @@ def test_parse_modelfile_any_text_is_understood_or_refused_in_words(text: str) -
 def test_parse_modelfile_of_bottomless_or_endless_text_is_refused(text: str) -> None:
     with pytest.raises(LlmrunError):
         parse_modelfile(text)
+
+
+HOSTILE = {
+    "a size of many digits": "FROM x\nSIZE " + "9" * 5000,
+    "a quote never closed, over many lines": 'FROM x\nSYSTEM """' + "\n" * 1_000_000,
+    "an instruction without end": "X" * 1_000_000 + " y",
+    "a parameter without end": "FROM x\nPARAMETER " + "x" * 1_000_000 + " 1",
+    "a number of many digits": "FROM x\nPARAMETER seed " + "9" * 5000,
+    "a role without end": "FROM x\nMESSAGE " + "r" * 1_000_000 + " hi",
+    "more text than is read": "FROM x\n" + "#" * 5_000_000,
+    "ifs in ifs": 'FROM x\nTEMPLATE """{{ .Prompt }}'
+    + "{{ if .System }}" * 5000
+    + "{{ end }}" * 5000
+    + '"""',
+    "elses on elses": 'FROM x\nTEMPLATE """{{ if .System }}'
+    + "{{ else if .Prompt }}" * 5000
+    + '{{ end }}"""',
+    "parentheses": f'FROM x\nTEMPLATE """{{{{ if {"(" * 9999}.System{")" * 9999} }}}}{{{{ .Prompt }}}}{{{{ end }}}}"""',
+    "comparisons that double": 'FROM x\nTEMPLATE """{{ .Prompt }}{{ if '
+    + "(eq " * 60
+    + ".System"
+    + ' "x" "y")' * 60
+    + ' }}{{ end }}"""',
+    "a template without end": 'FROM x\nTEMPLATE """{{ .Prompt }}' + "x" * 300_000 + '"""',
+}
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_parse_modelfile_that_would_take_for_ever_is_refused_soon_and_briefly(name: str) -> None:
+    began = time.thread_time()
+    with pytest.raises(LlmrunError) as refused:
+        parse_modelfile(HOSTILE[name])
+    assert refused.value.kind is INVALID_REQUEST
+    assert len(str(refused.value)) < 5000
+    assert time.thread_time() - began < 2
+
+
+def test_parse_modelfile_go_template_that_opens_without_end_is_read_soon() -> None:
+    began = time.thread_time()
+    parse_modelfile('FROM x\nTEMPLATE """{{ .Prompt }}' + "{{" * 100_000 + '"""')
+    assert time.thread_time() - began < 2

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 
 from fastapi import APIRouter
@@ -48,7 +49,8 @@ def ollama_create_routes(service: Service, in_flight: InFlight) -> APIRouter:
         body = await read_body(request, CreateBody, from_curl=True)
         weights = await blobs_of("files", body.files)
         adapters = await blobs_of("adapters", body.adapters)
-        modelfile = to_modelfile(body, weights[0] if weights else None, adapters)
+        # A Modelfile of megabytes takes a while.
+        modelfile = await asyncio.to_thread(to_modelfile, body, weights[0] if weights else None, adapters)
         progress = service.create(body.named, modelfile, body.quantize or None)
         if body.stream is not False:
             stream = ProgressLines(progress, READING)
