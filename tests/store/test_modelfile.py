@@ -260,7 +260,11 @@ HOSTILE = {
     "elses on elses": 'FROM x\nTEMPLATE """{{ if .System }}'
     + "{{ else if .Prompt }}" * 5000
     + '{{ end }}"""',
-    "parentheses": f'FROM x\nTEMPLATE """{{{{ if {"(" * 9999}.System{")" * 9999} }}}}{{{{ .Prompt }}}}{{{{ end }}}}"""',
+    "parentheses": 'FROM x\nTEMPLATE """{{ if '
+    + "(" * 9999
+    + ".System"
+    + ")" * 9999
+    + ' }}{{ .Prompt }}{{ end }}"""',
     "comparisons that double": 'FROM x\nTEMPLATE """{{ .Prompt }}{{ if '
     + "(eq " * 60
     + ".System"
