@@ -14,14 +14,14 @@ Texts become Jinja string literals, so that no whitespace setting of Jinja's tou
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
+
+from llmrun.store.go_syntax import Node, Untranslatable, nodes_of
 
 _LOOKS_GO = re.compile(
     r"\{\{-?\s*(?:\.|\$|/\*|(?:if|range|end|else|template|with|block|define|break)(?=\s|\}))"
 )
 _JINJA_BLOCK = re.compile(r"\{%[-+]?\s*(?:if|for|set|macro|raw|filter|call|block|generation)\b")
-_ACTION = re.compile(r"(\{\{(?:-(?=\s))?)(.*?)((?<=\s)-\}\}|\}\})", re.DOTALL)
 _TOKEN = re.compile(
     r'\s*(?:(?P<string>"(?:[^"\\]|\\.)*"|`[^`]*`)|(?P<number>-?\d+)|(?P<op>:=|[()|,=])'
     r"|(?P<path>\$\w*(?:\.\w+)*|(?:\.\w+)+|\.)|(?P<word>\w+))"
@@ -57,10 +57,6 @@ _SYSTEM = (
 )
 
 
-class Untranslatable(Exception):
-    """What in a template has no twin, in words."""
-
-
 def looks_go(template: str) -> bool:
     """Whether `template` holds what Go alone writes in double braces, and no block of Jinja's."""
     return _LOOKS_GO.search(template) is not None and _JINJA_BLOCK.search(template) is None
@@ -77,20 +73,10 @@ def to_jinja(template: str) -> str:
 
 
 def _twin(template: str) -> str:
-    nodes = _Parser(list(_pieces(template))).block(())
+    nodes = nodes_of(template)
     if _mentions(nodes, ".Messages"):
         return _SYSTEM + _render(nodes, _Scope(constants={"prompt": "''", "response": "''"}))
     return _exchanges(nodes)
-
-
-@dataclass
-class _Node:
-    """`kind` text, show, set, if or range; `source` the text or expression; `body` and `other` its blocks."""
-
-    kind: str
-    source: str
-    body: list[_Node] = field(default_factory=list)
-    other: list[_Node] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -104,72 +90,7 @@ class _Scope:
     constants: dict[str, str] = field(default_factory=dict)
 
 
-def _pieces(template: str) -> Iterator[tuple[str, str]]:
-    """("text" or "action", source), with Go's trim marks applied."""
-    at, trim = 0, False
-    # Behind the last that closes, each that opens would be sought to the end.
-    for match in _ACTION.finditer(template, 0, template.rfind("}}") + 2):
-        text = template[at : match.start()]
-        text = text.lstrip() if trim else text
-        if match[1].endswith("-"):
-            text = text.rstrip()
-        if text:
-            yield "text", text
-        trim = match[3].startswith("-")
-        at = match.end()
-        source = match[2].strip()
-        if not source.startswith("/*"):
-            yield "action", source
-    rest = template[at:]
-    if rest := rest.lstrip() if trim else rest:
-        yield "text", rest
-
-
-class _Parser:
-    def __init__(self, pieces: list[tuple[str, str]]) -> None:
-        self._pieces = pieces
-        self._at = 0
-        self.ended_by = ""
-
-    def block(self, ends: Sequence[str]) -> list[_Node]:
-        """Nodes up to one of the actions `ends`, which is consumed and kept in `ended_by`."""
-        nodes = []
-        while self._at < len(self._pieces):
-            kind, source = self._pieces[self._at]
-            self._at += 1
-            word, _, rest = source.partition(" ") if kind == "action" else ("", "", "")
-            if kind == "text":
-                nodes.append(_Node("text", source))
-            elif word in ("end", "else"):
-                if word not in ends:
-                    raise Untranslatable(f"{{{{ {source} }}}} closes nothing")
-                self.ended_by = source
-                return nodes
-            elif word in ("if", "range"):
-                nodes.append(self._branch(word, rest.strip()))
-            elif word in ("template", "with", "block", "define", "break", "continue"):
-                raise Untranslatable(f"it uses {word!r}")
-            elif match := re.match(r"(\$\w+)\s*:=\s*(.+)", source, re.DOTALL):
-                nodes.append(_Node("set", match[2], [_Node("text", match[1])]))
-            elif re.match(r"\$\w+\s*=", source):
-                raise Untranslatable(f"it changes a variable ({source})")
-            else:
-                nodes.append(_Node("show", source))
-        if ends:
-            raise Untranslatable("an {{ if }} or {{ range }} is never closed")
-        return nodes
-
-    def _branch(self, kind: str, source: str) -> _Node:
-        node = _Node(kind, source, self.block(("end", "else")))
-        if self.ended_by.startswith("else"):
-            rest = self.ended_by.removeprefix("else").strip()
-            node.other = (
-                [self._branch("if", rest.removeprefix("if").strip())] if rest else self.block(("end",))
-            )
-        return node
-
-
-def _mentions(nodes: list[_Node], name: str) -> bool:
+def _mentions(nodes: list[Node], name: str) -> bool:
     return any(
         (node.kind != "text" and name in node.source)
         or _mentions(node.body, name)
@@ -183,7 +104,7 @@ def _literal(text: str) -> str:
     return f"'{escaped}'"
 
 
-def _render(nodes: list[_Node], scope: _Scope) -> str:
+def _render(nodes: list[Node], scope: _Scope) -> str:
     out = []
     for node in nodes:
         if node.kind == "text":
@@ -209,7 +130,7 @@ def _render(nodes: list[_Node], scope: _Scope) -> str:
     return "".join(out)
 
 
-def _loop(node: _Node, scope: _Scope) -> str:
+def _loop(node: Node, scope: _Scope) -> str:
     match = re.fullmatch(r"(?:(\$\w+)\s*,\s*)?(\$\w+)\s*:=\s*(.+)", node.source, re.DOTALL)
     index, item, source = match.groups() if match else (None, None, node.source)
     over = _expression(source, scope)
@@ -335,7 +256,7 @@ def _path(text: str, scope: _Scope) -> str:
     return value
 
 
-def _exchanges(nodes: list[_Node]) -> str:
+def _exchanges(nodes: list[Node]) -> str:
     """The twin of a template for one exchange: a macro called for each, cut at `.Response` for the last."""
     if not _mentions(nodes, ".Prompt"):
         raise Untranslatable("it shows neither .Messages nor .Prompt")

@@ -32,7 +32,8 @@ from pathlib import Path
 from typing import Literal, get_args
 
 from llmrun.errors import INVALID_REQUEST, LlmrunError
-from llmrun.store.go_template import Untranslatable, looks_go, to_jinja
+from llmrun.store.go_syntax import Untranslatable
+from llmrun.store.go_template import looks_go, to_jinja
 from llmrun.store.modelfile_syntax import Place, Statement, format_value, statements
 from llmrun.store.reference import FileRef, Reference, parse_reference
 from llmrun.types import Message, Options, Role

@@ -25,7 +25,8 @@ from llmrun.runner.frames import (
     encode,
 )
 from llmrun.store.gguf import parse_header
-from llmrun.store.go_template import Untranslatable, to_jinja
+from llmrun.store.go_syntax import Untranslatable
+from llmrun.store.go_template import to_jinja
 from llmrun.store.modelfile import format_modelfile, parse_modelfile
 from llmrun.store.reference import parse_reference
 from llmrun.types import GenerateRequest, Message

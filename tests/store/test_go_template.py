@@ -3,7 +3,8 @@ from __future__ import annotations
 import pytest
 
 from llmrun.chat.template import ChatTemplate
-from llmrun.store.go_template import Untranslatable, looks_go, to_jinja
+from llmrun.store.go_syntax import Untranslatable
+from llmrun.store.go_template import looks_go, to_jinja
 
 CHATML = """{{ if .System }}<|im_start|>system
 {{ .System }}<|im_end|>

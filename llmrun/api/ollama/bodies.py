@@ -17,7 +17,8 @@ from llmrun.api.ollama.options import ModelOptions
 from llmrun.api.options import OVERFLOW
 from llmrun.api.schema import Body, Refused, wrong
 from llmrun.config import parse_duration
-from llmrun.store.go_template import Untranslatable, looks_go, to_jinja
+from llmrun.store.go_syntax import Untranslatable
+from llmrun.store.go_template import looks_go, to_jinja
 from llmrun.types import Effort, Options, OutputFormat, Overflow, Thinking
 
 TokenId = Annotated[int, Field(ge=0, le=INT32)]

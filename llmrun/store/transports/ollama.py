@@ -19,7 +19,8 @@ import msgspec
 from llmrun.errors import BAD_FILE, DIGEST, DOWNLOAD, NOT_FOUND, LlmrunError
 from llmrun.store import web
 from llmrun.store.companions import Role
-from llmrun.store.go_template import Untranslatable, looks_go, to_jinja
+from llmrun.store.go_syntax import Untranslatable
+from llmrun.store.go_template import looks_go, to_jinja
 from llmrun.store.modelfile import parse_modelfile
 from llmrun.store.reference import OllamaRef
 from llmrun.store.transports.base import Offer, RemoteFile, Terms
