@@ -69,19 +69,26 @@ class Gate:
 
     def tokens_left(self, key: ApiKey) -> int | None:
         """How many tokens a key may still use today; None: any number. LlmrunError BUDGET_SPENT for none."""
-        if key.tokens_per_day is None:
-            return None
-        now = self._calendar()
-        left = key.tokens_per_day - self.used(key).tokens_on(day_of(now))
-        if left > 0:
+        left = self._left(key)
+        if left is None or left > 0:
             return left
         self.refused[key.name, BUDGET_SPENT.code] += 1
         raise LlmrunError(
             BUDGET_SPENT,
             f"the key {key.name} has used its {key.tokens_per_day} tokens of today",
             hint="the next day begins at midnight UTC",
-            retry_after=until_tomorrow(now),
+            retry_after=until_tomorrow(self._calendar()),
         )
+
+    def is_overdrawn(self, key: ApiKey) -> bool:
+        """Whether a key has used more tokens today than it has."""
+        left = self._left(key)
+        return left is not None and left < 0
+
+    def _left(self, key: ApiKey) -> int | None:
+        if key.tokens_per_day is None:
+            return None
+        return key.tokens_per_day - self.used(key).tokens_on(day_of(self._calendar()))
 
     def count(self, key: ApiKey, *, prompt: int = 0, completion: int = 0) -> None:
         """A key used tokens."""

@@ -6,6 +6,7 @@ The key goes along with the request's task, like the asker's name: no dialect ha
 
 from __future__ import annotations
 
+import time
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
 from contextlib import aclosing
 from contextvars import ContextVar
@@ -16,11 +17,12 @@ import msgspec
 
 from llmrun.access.gate import Gate
 from llmrun.access.key import ApiKey
+from llmrun.api.billing import Bill
 from llmrun.api.ports import Service
 from llmrun.errors import FORBIDDEN, LlmrunError
 from llmrun.store import parse_reference
 from llmrun.store.reference import FileRef
-from llmrun.types import AnyRequest, Event, Finished, GenerateRequest, Reasoning, Started, Text
+from llmrun.types import AnyRequest, Event, Finished, GenerateRequest
 
 if TYPE_CHECKING:
     from llmrun.daemon.pool import LoadedModel
@@ -91,13 +93,15 @@ class PermittedService:
                 async for event in events:
                     yield event
                 return
-            bill = _Bill()
-            try:
-                async for event in events:
-                    bill.note(event)
-                    yield event
-            finally:
-                self._gate.count(key, prompt=bill.prompt, completion=bill.completion)
+            bill = Bill(request.n if isinstance(request, GenerateRequest) else 0, time.monotonic())
+            async for event in events:
+                prompt, completion = bill.note(event, time.monotonic())
+                self._gate.count(key, prompt=prompt, completion=completion)
+                yield event
+                if not bill.over and self._gate.is_overdrawn(key):  # with its prompt, or with others
+                    for last in bill.cut(time.monotonic()):
+                        yield last
+                    return
 
     async def models(self) -> Sequence[StoredModel]:
         return [model for model in await self._service.models() if _allows(model.name)]
@@ -150,22 +154,6 @@ class PermittedService:
     async def stop(self, name: str | None) -> Sequence[str]:
         require_admin()
         return await self._service.stop(name)
-
-
-class _Bill:
-    """Tokens of one request. One that ends early has no count from the engine: then its prompt counts, and a
-    token for every piece that came."""
-
-    def __init__(self) -> None:
-        self.prompt = self.completion = 0
-
-    def note(self, event: Event) -> None:
-        if isinstance(event, Started):
-            self.prompt = event.prompt_tokens
-        elif isinstance(event, Text | Reasoning):
-            self.completion += 1
-        elif isinstance(event, Finished):
-            self.prompt, self.completion = event.usage.prompt, event.usage.completion
 
 
 def _allows(*names: str) -> bool:

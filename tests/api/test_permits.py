@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncGenerator, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -13,8 +14,9 @@ from llmrun.access.gate import Gate
 from llmrun.access.keyring import Keyring
 from llmrun.access.usage import UsageLog
 from llmrun.api.app import create_app
+from llmrun.api.permits import PermittedService, note_permit
 from llmrun.config import Settings
-from llmrun.types import Event, GenerateRequest, Options
+from llmrun.types import Event, Finished, GenerateRequest, Options, Stopped, Text
 from tests.api.conftest import BASE
 from tests.api.openai.test_models import stored
 from tests.api.scripted import MODEL, ScriptedService, answer
@@ -131,11 +133,40 @@ def test_tokens_are_counted_and_the_rest_of_the_day_bounds_an_answer(
     assert 0 < int(refused.headers["retry-after"]) <= 86400
     (key,) = ring.entries()
     used = gate.used(key)
-    assert (used.requests, used.prompt_tokens, used.completion_tokens) == (3, 20, 16)
+    assert (used.requests, used.prompt_tokens, used.completion_tokens) == (3, 20, 11)
     page = http.get("/metrics", headers=bearer("owner")).text
     assert 'llmrun_key_requests_total{key="guest"} 3.0' in page
-    assert 'llmrun_key_completion_tokens_total{key="guest"} 16.0' in page
+    assert 'llmrun_key_completion_tokens_total{key="guest"} 11.0' in page
     assert 'llmrun_key_refused_total{key="guest",reason="token_budget_spent"} 1.0' in page
+
+
+def test_requests_at_the_same_time_share_the_tokens_of_the_day(ring: Keyring, gate: Gate) -> None:
+    async def long(_: GenerateRequest) -> AsyncGenerator[Event, None]:
+        for event in answer(*("word " * 200).split(), prompt=10):
+            await asyncio.sleep(0)
+            yield event
+
+    async def ask(service: PermittedService, number: int) -> list[Event]:
+        request = GenerateRequest(id=str(number), model=MODEL, prompt="x")
+        return [event async for event in service.ask(request)]
+
+    async def story() -> list[list[Event]]:
+        service = PermittedService(ScriptedService(script=long, stored=[stored(MODEL)]), gate)
+        note_permit(key)
+        return list(await asyncio.gather(*(ask(service, number) for number in range(5))))
+
+    ring.create("guest", tokens_per_day=100)
+    (key,) = ring.entries()
+    answers = asyncio.run(story())
+    for events in answers:
+        assert [type(event) for event in events[-2:]] == [Stopped, Finished]
+        assert isinstance(events[-2], Stopped)
+        assert events[-2].reason == "length"
+        assert isinstance(events[-1], Finished)
+        assert events[-1].usage.completion == sum(isinstance(event, Text) for event in events)
+    used = gate.used(key)
+    assert used.prompt_tokens == 50
+    assert 50 <= used.completion_tokens <= 55
 
 
 def test_answer_that_fails_midway_is_charged_for_what_came(
