@@ -19,6 +19,12 @@ HEAD_BYTES = 64 * 1024
 """A request line and headers of more are refused, and so is as much between the pieces of a body."""
 STALL_SECONDS = 120.0
 """A client that takes no byte for so long, while more waits for it, is gone."""
+MAX_CONNECTIONS = 8192
+"""More are refused: each may hold `HEAD_BYTES` before anybody knows whose it is."""
+_FULL = (
+    b"HTTP/1.1 503 Service Unavailable\r\n"
+    b"retry-after: 1\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
+)  # fmt: skip
 _TOO_LARGE = (
     b"HTTP/1.1 431 Request Header Fields Too Large\r\n"
     b"content-length: 0\r\nconnection: close\r\n\r\n"
@@ -38,7 +44,9 @@ class BoundedConnection(HttpToolsProtocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn's
         super().connection_made(transport)
-        self._in_head = True
+        if len(self.connections) > MAX_CONNECTIONS:
+            transport.write(_FULL)
+            transport.close()
         self._await()
 
     def connection_lost(self, exc: Exception | None) -> None:

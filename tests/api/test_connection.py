@@ -189,6 +189,25 @@ def test_half_open_connections_in_hundreds_leave_the_others_served(url: str) -> 
             client.close()
 
 
+def test_connections_past_the_limit_are_503_until_others_leave(
+    url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connection, "MAX_CONNECTIONS", 3)
+    held = [connected(url) for _ in range(3)]
+    for client in held:
+        client.sendall(HEAD + b"\r\n")
+        assert client.recv(15) == b"HTTP/1.1 200 OK"
+    with connected(url) as refused:
+        answer = refused.recv(4096)
+        assert answer.startswith(b"HTTP/1.1 503 ")
+        assert b"retry-after: 1" in answer
+        assert refused.recv(10) == b""
+    for client in held:
+        client.close()
+    time.sleep(0.2)
+    assert httpx.get(f"{url}/health").status_code == 200
+
+
 HOST = b"host: 127.0.0.1\r\n"
 POST = b"POST /tokenize HTTP/1.1\r\n" + HOST
 AMBIGUOUS = {
