@@ -128,10 +128,11 @@ class DiskPrefixes:
         size = len(MAGIC) + 4 + len(body) + len(state)
         self._make_room(size)
         self._folder.mkdir(parents=True, exist_ok=True)
+        self._folder.chmod(0o700)  # they hold what people wrote: nobody else's business
         name = secrets.token_hex(8) + SUFFIX
         partial = self._folder / f"{name}.part"
         try:
-            with partial.open("wb") as file:
+            with os.fdopen(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
                 file.write(MAGIC + struct.pack("<I", checksum) + body)
                 file.write(state)
             partial.replace(self._folder / name)

@@ -92,6 +92,21 @@ def test_disk_after_a_restart_finds_what_was_in_memory(tmp_path: Path) -> None:
     assert again.take(found) == state(range(8))
 
 
+def test_disk_is_for_nobody_else_to_read(tmp_path: Path) -> None:
+    """Prompts can be read off the tokens. An earlier version's folder was open to all."""
+    (tmp_path / "model").mkdir(mode=0o755)
+    before = os.umask(0o022)
+    try:
+        saved = SavedPrefixes(0, disk(tmp_path))
+        saved.put(ids(range(5)), state(range(5)))
+        saved.close()
+    finally:
+        os.umask(before)
+    (file,) = files(tmp_path)
+    assert file.stat().st_mode & 0o077 == 0
+    assert file.parent.stat().st_mode & 0o077 == 0
+
+
 def test_disk_of_another_key_is_not_looked_at(tmp_path: Path) -> None:
     shelf = disk(tmp_path)
     shelf.put(ids((1, 2)), state((1, 2)))
