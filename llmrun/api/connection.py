@@ -2,6 +2,10 @@
 it may be, and how long a client may take nothing of its answer. Thousands of clients that say half a word
 must not keep the others out, nor may one that does not read keep its model in memory.
 
+And it reads requests that offer another protocol (`Upgrade`, as Java's client does) as requests of HTTP/1.1:
+the parser takes all that follows them for the other protocol, so that their body would be lost, or be
+somebody's next request.
+
 Bodies have theirs in `llmrun.api.body`.
 """
 
@@ -10,6 +14,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
+import httptools
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 HEAD_SECONDS = 30.0
@@ -38,6 +43,8 @@ class BoundedConnection(HttpToolsProtocol):
         super().__init__(*args, **kwargs)
         self._in_head = True
         self._in_message = False
+        self._body: bytes | None = None  # the header that frames it, of a request that offers a protocol
+        self._resuming = False  # the parser is told of that body
         self._bytes = 0  # that came since the last piece of a body, or since a message began
         self._deadline: asyncio.TimerHandle | None = None
         self._stalled: asyncio.TimerHandle | None = None
@@ -56,23 +63,55 @@ class BoundedConnection(HttpToolsProtocol):
 
     def data_received(self, data: bytes) -> None:
         self._bytes += len(data)
-        super().data_received(data)
+        self._unset_keepalive_if_required()
+        try:
+            rest = data
+            while rest:
+                rest = self._fed(rest)
+        except httptools.HttpParserError:
+            self.send_400_response("Invalid HTTP request received.")
+            return
         if self._bytes > HEAD_BYTES and not self.transport.is_closing():
             if self.cycle is None or self.cycle.response_complete:
                 self.transport.write(_TOO_LARGE)
             self.transport.close()
 
+    def _fed(self, data: bytes) -> bytes:
+        """Give `data` to the parser; what stands behind a head that offers a protocol is given back."""
+        try:
+            self.parser.feed_data(data)
+        except httptools.HttpParserUpgrade as offer:
+            rest = data[offer.args[0] :]
+        else:
+            return b""
+        self.parser = httptools.HttpRequestParser(self)
+        if self._body:
+            self._resuming = True
+            self.parser.feed_data(b"POST / HTTP/1.1\r\n" + self._body + b"\r\n\r\n")
+            self._resuming, self._body = False, None
+        return rest
+
     def on_message_begin(self) -> None:
+        if self._resuming:
+            return
         super().on_message_begin()
         self._in_head = self._in_message = True
         self._bytes = 0
         self._await()
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        if self._in_head:  # not a trailer: what stands behind a body decides nothing
+        if self._in_head and not self._resuming:  # not a trailer: what stands behind a body decides nothing
             super().on_header(name, value)
 
+    def on_url(self, url: bytes) -> None:
+        if not self._resuming:
+            super().on_url(url)
+
     def on_headers_complete(self) -> None:
+        if self._resuming:
+            return
+        if self.parser.should_upgrade():
+            self._body = _framing(self.headers)
         self._in_head = False
         self._came()
         super().on_headers_complete()
@@ -82,6 +121,8 @@ class BoundedConnection(HttpToolsProtocol):
         super().on_body(body)
 
     def on_message_complete(self) -> None:
+        if self._body:  # it is still to come
+            return
         self._in_message = False
         self._came()
         super().on_message_complete()
@@ -127,3 +168,11 @@ class BoundedConnection(HttpToolsProtocol):
             self._watch(left)
         else:
             self.transport.abort()
+
+
+def _framing(headers: list[tuple[bytes, bytes]]) -> bytes | None:
+    """The header that says how long the body is; None where there is none. The parser has refused two."""
+    for name, value in headers:
+        if name == b"transfer-encoding" or (name == b"content-length" and int(value)):
+            return name + b": " + value
+    return None

@@ -189,6 +189,58 @@ def test_half_open_connections_in_hundreds_leave_the_others_served(url: str) -> 
             client.close()
 
 
+OFFER = b"connection: upgrade, http2-settings\r\nupgrade: h2c\r\nhttp2-settings: AAMAAABkAAQAAP__\r\n"
+HI = b'{"model": "%s", "prompt": "hi"}' % MODEL.encode()
+
+
+@pytest.mark.parametrize("pause", [0.0, 0.1], ids=["at once", "in pieces"])
+@pytest.mark.parametrize("chunked", [False, True])
+def test_request_that_offers_another_protocol_keeps_its_body(url: str, chunked: bool, pause: float) -> None:
+    """Java's client offers HTTP/2 so. What follows is a request of its own, and nothing else is."""
+    if chunked:
+        framing, body = CHUNKED, b"%x\r\n%s\r\n0\r\n\r\n" % (len(HI), HI)
+    else:
+        framing, body = b"content-length: %d\r\n" % len(HI), HI
+    with connected(url) as client:
+        for _ in range(3):
+            client.sendall(posted("/v1/completions", framing + OFFER))
+            time.sleep(pause)
+            client.sendall(body)
+            heard = b""
+            while b'"usage"' not in heard:
+                piece = client.recv(4096)
+                assert piece, heard
+                heard += piece
+            assert heard.startswith(b"HTTP/1.1 200 OK")
+
+
+@pytest.mark.parametrize("pause", [0.0, 0.1], ids=["at once", "in pieces"])
+def test_body_of_a_request_that_offers_another_protocol_is_no_request(url: str, pause: float) -> None:
+    inner = HEAD + b"\r\n"
+    with connected(url) as client:
+        client.sendall(posted("/v1/nowhere", OFFER + b"content-length: %d\r\n" % len(inner)))
+        time.sleep(pause)
+        client.sendall(inner)
+        client.settimeout(0.5)
+        heard = b""
+        with contextlib.suppress(TimeoutError):
+            while piece := client.recv(4096):
+                heard += piece
+        assert heard.startswith(b"HTTP/1.1 404 ")
+        assert heard.count(b"HTTP/1.1 ") == 1
+
+
+def test_requests_that_offer_another_protocol_may_follow_each_other_closely(url: str) -> None:
+    one = b"GET /health HTTP/1.1\r\n" + b"host: 127.0.0.1\r\nconnection: upgrade\r\nupgrade: h2c\r\n\r\n"
+    with connected(url) as client:
+        client.sendall(one * 1500)
+        heard = b""
+        while heard.count(b"HTTP/1.1 200 OK") < 1500:
+            piece = client.recv(65536)
+            assert piece
+            heard += piece
+
+
 def test_connections_past_the_limit_are_503_until_others_leave(
     url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
