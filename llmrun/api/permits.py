@@ -83,7 +83,7 @@ class PermittedService:
         key = _key.get()
         if key is not None:
             _refuse_template(request)
-            request = _without_stay(request)
+            request = _in_turn(_without_stay(request))
             model = await self.model(request.model)
             left = self._gate.tokens_left(key)
             if left is not None and isinstance(request, GenerateRequest):
@@ -167,6 +167,15 @@ def _without_stay(request: R) -> R:
     if key is None or key.admin or request.keep_alive is None:
         return request
     return msgspec.structs.replace(request, keep_alive=None)
+
+
+def _in_turn(request: R) -> R:
+    """The request behind those that came first, and as one of its key's: whatever names and haste it claims,
+    a key takes turns with the others."""
+    key = _key.get()
+    if key is None or key.admin or not isinstance(request, GenerateRequest):
+        return request
+    return msgspec.structs.replace(request, client=key.id, priority=max(0, request.priority))
 
 
 def _refuse_template(request: AnyRequest) -> None:

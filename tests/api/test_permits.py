@@ -227,6 +227,20 @@ def test_key_that_is_no_admins_does_not_say_how_long_a_model_stays(
     assert [request.keep_alive for request in service.loads] == [None, float("inf")]
 
 
+def test_key_that_is_no_admins_is_one_asker_and_goes_before_nobody(
+    http: TestClient, ring: Keyring, service: ScriptedService
+) -> None:
+    guest, admin = ring.create("guest"), ring.create("admin", admin=True)
+    for secret in (guest, admin):
+        for program in "ab":
+            body = {**CHAT, "user": program, "priority": -5}
+            headers = {**bearer(secret), "user-agent": program}
+            assert http.post("/v1/chat/completions", json=body, headers=headers).status_code == 200
+    one, two, three, four = service.asked
+    assert one.client == two.client != three.client != four.client
+    assert [request.priority for request in service.asked] == [0, 0, -5, -5]
+
+
 def test_key_for_some_models_does_not_see_the_numbers_of_all(http: TestClient, ring: Keyring) -> None:
     narrow, wide = ring.create("narrow", models=("tiny:*",)), ring.create("wide")
     assert http.get("/metrics", headers=bearer(narrow)).status_code == 403
