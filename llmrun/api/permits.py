@@ -13,11 +13,11 @@ from contextvars import ContextVar
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-import msgspec
-
 from llmrun.access.gate import Gate
 from llmrun.access.key import ApiKey
+from llmrun.api import guests
 from llmrun.api.billing import Bill
+from llmrun.api.guests import within
 from llmrun.api.ports import Service
 from llmrun.errors import FORBIDDEN, LlmrunError
 from llmrun.store import parse_reference
@@ -83,11 +83,11 @@ class PermittedService:
         key = _key.get()
         if key is not None:
             _refuse_template(request)
-            request = _in_turn(_without_stay(request))
+            request = _as_permitted(request)
             model = await self.model(request.model)
             left = self._gate.tokens_left(key)
             if left is not None and isinstance(request, GenerateRequest):
-                request = _within(request, left, request.options.over(model.options).max_tokens)
+                request = within(request, left, request.options.over(model.options).max_tokens)
         async with aclosing(self._service.ask(request)) as events:
             if key is None:
                 async for event in events:
@@ -121,7 +121,7 @@ class PermittedService:
 
     async def load(self, request: AnyRequest) -> None:
         await self.model(request.model)
-        await self._service.load(_without_stay(request))
+        await self._service.load(_as_permitted(request))
 
     async def let_go(self, name: str) -> None:
         require_admin("unload them")
@@ -161,34 +161,12 @@ def _allows(*names: str) -> bool:
     return key is None or key.allows(*names)
 
 
-def _without_stay(request: R) -> R:
-    """The request without a say in how long its model stays: others use it too."""
+def _as_permitted(request: R) -> R:
     key = _key.get()
-    if key is None or key.admin or request.keep_alive is None:
-        return request
-    return msgspec.structs.replace(request, keep_alive=None)
-
-
-def _in_turn(request: R) -> R:
-    """The request behind those that came first, and as one of its key's: whatever names and haste it claims,
-    a key takes turns with the others."""
-    key = _key.get()
-    if key is None or key.admin or not isinstance(request, GenerateRequest):
-        return request
-    return msgspec.structs.replace(request, client=key.id, priority=max(0, request.priority))
+    return request if key is None or key.admin else guests.as_guests(request, key.id)
 
 
 def _refuse_template(request: AnyRequest) -> None:
     """A template is a program that runs beside everybody's answers, and may be slow: no guest brings one."""
-    if isinstance(request, GenerateRequest) and request.template is not None:
+    if guests.template_of(request) is not None:
         require_admin("bring templates")
-
-
-def _within(request: GenerateRequest, tokens: int, wanted: int | None) -> GenerateRequest:
-    """The request, its answers together of at most so many tokens, or of one each. `wanted`: tokens an answer
-    would have without that."""
-    most = max(1, tokens // request.n)
-    if wanted is not None and wanted <= most:
-        return request
-    options = msgspec.structs.replace(request.options, max_tokens=most)
-    return msgspec.structs.replace(request, options=options)

@@ -227,6 +227,17 @@ def test_key_that_is_no_admins_does_not_say_how_long_a_model_stays(
     assert [request.keep_alive for request in service.loads] == [None, float("inf")]
 
 
+def test_key_that_is_no_admins_does_not_have_a_model_loaded_anew_for_more_context(
+    http: TestClient, ring: Keyring, service: ScriptedService
+) -> None:
+    guest, admin = ring.create("guest"), ring.create("admin", admin=True)
+    body = {**DIALECTS["/api/chat"], "options": {"num_ctx": 9999, "seed": 5}, "stream": False}
+    for secret in (guest, admin):
+        assert http.post("/api/chat", json=body, headers=bearer(secret)).status_code == 200
+    assert [request.options.ctx for request in service.asked] == [None, 9999]
+    assert [request.options.seed for request in service.asked] == [5, 5]
+
+
 def test_key_that_is_no_admins_is_one_asker_and_goes_before_nobody(
     http: TestClient, ring: Keyring, service: ScriptedService
 ) -> None:
