@@ -56,4 +56,7 @@ class Bill:
             itl_ms=decode * 1000 / max(1, self.completion - 1),
         )
         usage = Usage(prompt=self.prompt, completion=self.completion)
-        return [*(Stopped(index, "length") for index in sorted(self._running)), Finished(usage, timings)]
+        return [
+            *(Stopped(index, "length", limit="tokens") for index in sorted(self._running)),
+            Finished(usage, timings),
+        ]

@@ -21,7 +21,7 @@ def test_cut_ends_what_still_runs_with_what_there_is() -> None:
         bill.note(Text(0, "x"), 3.0 + number)
     bill.note(Stopped(1, "stop"), 7.0)
     *stopped, finished = bill.cut(7.0)
-    assert stopped == [Stopped(0, "length"), Stopped(2, "length")]
+    assert stopped == [Stopped(index, "length", limit="tokens") for index in (0, 2)]
     assert isinstance(finished, Finished)
     assert finished.usage == Usage(prompt=10, completion=5)
     timings = finished.timings
