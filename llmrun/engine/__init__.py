@@ -4,6 +4,7 @@ Knows token ids, the KV cache, sampling and stop conditions. Knows no messages, 
 processes, and no clock but the one it is given.
 """
 
+from llmrun.engine.budget import PrefillBudget
 from llmrun.engine.constraint import Constraint, GrammarRefused, Grammars
 from llmrun.engine.embedder import Embedder
 from llmrun.engine.engine import Engine
@@ -25,6 +26,7 @@ __all__ = [
     "GrammarRefused",
     "Grammars",
     "Guide",
+    "PrefillBudget",
     "PrefillCost",
     "ReasoningPart",
     "SavedPrefixes",

@@ -3,42 +3,44 @@
 A long prompt wants large steps, for part of each step's time is spent whatever its tokens are; the answers
 want short ones, for each gets one token a step. Both are bounds, and the first is the stronger one:
 
-- The prompt is computed at `LEAST_SPEED` or more of the speed that a step of the whole batch has, answers
-  included. So its time to first token is at most a quarter longer than it has to be.
+- The prompt is computed at `LEAST_SPEED` or more of the speed that the best of all steps has, answers
+  included. So its time to first token is at most 1.3 times what it has to be.
 - As long as that leaves a choice, a step takes `BUSY_STEP_S`: the inter-token latency of the answers while a
   prompt arrives.
 
 What is fixed and what a token costs is followed by `PrefillCost`. Steps of one size would not tell the two
-apart, so each fourth is half as large, or half as large again where half would be less than a tile.
+apart, so each fourth is half as large, or a tile larger where half would be less than one.
 
-No step has fewer rows than `TILE`, answers included: llama.cpp's flash attention on a CPU takes so many rows
-at once, and computes those of a smaller step one by one, which takes about eight times as long.
+A step's rows, answers included, are whole tiles: see `llmrun.engine.tiles`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from math import ceil
+from collections.abc import Callable, Sequence
 
 from llmrun.engine.prefill_cost import PrefillCost
+from llmrun.engine.tiles import TILE
 
 BUSY_STEP_S = 0.1
 # A step without answers bounds how long a new or cancelled request waits for its turn.
 IDLE_STEP_S = 1.0
-LEAST_SPEED = 0.85
+LEAST_SPEED = 0.78
 # Tokens of the first step beside answers, while nothing is known.
 FIRST = 64
-_PROBE = 4  # each so many steps one is half as large
-TILE = 64  # GGML_FA_TILE_Q
-_TOGETHER = 8  # tokens that other kernels compute at once: some of them take as long
+_PROBE = 4  # each so many steps one has another size
 
 
 class PrefillBudget:
-    """The prompt tokens of the next step, at most `most`, by what `cost` has learnt."""
+    """The prompt tokens of the next step, at most `most`, by what `cost` has learnt. `attended`: the rows'
+    worth of attention that a step of so many rows computes."""
 
-    def __init__(self, most: int, cost: PrefillCost | None = None) -> None:
+    def __init__(
+        self, most: int, cost: PrefillCost | None = None, attended: Callable[[int], float] = float
+    ) -> None:
         self._most = most
         self.cost = cost or PrefillCost()
+        self._attended = attended
+        self._sizes: list[int] = [*range(TILE, most, TILE), most]
         self._steps = 0
 
     def tokens(self, answers: int, alone: float, depth: int) -> int:
@@ -47,18 +49,26 @@ class PrefillBudget:
         known = self.cost.known
         if known is None:
             return min(FIRST, self._most) if answers else self._most
-        fixed, per_token = max(alone + known.fixed, 0.0), known.token(depth)
-        quick = ((BUSY_STEP_S if answers else IDLE_STEP_S) - fixed) / per_token
-        tokens = max(quick, self._efficient(fixed, per_token), TILE - answers, 1.0)
+        fixed = max(alone + known.fixed, 0.0)
+        sizes = [rows for rows in self._sizes if rows > answers] or [self._most + answers]
+        seconds = [
+            fixed + (rows - answers) * known.per_token + self._attended(rows) * depth * known.per_cell
+            for rows in sizes
+        ]
+        speeds = [(rows - answers) / time for rows, time in zip(sizes, seconds, strict=True)]
+        bound, least = BUSY_STEP_S if answers else IDLE_STEP_S, LEAST_SPEED * max(speeds)
+        quick = len([time for time in seconds if time <= bound]) - 1
+        efficient = next(place for place, speed in enumerate(speeds) if speed >= least)
+        place = max(quick, efficient)
         self._steps += 1
         if answers and self._steps % _PROBE == 0:
-            tokens *= 0.5 if tokens / 2 + answers >= TILE else 1.5
-        return int(min(self._most, ceil(tokens / _TOGETHER) * _TOGETHER))
+            place = (place - 1) // 2 if place else min(1, len(sizes) - 1)
+        return sizes[place] - answers
 
-    def _efficient(self, fixed: float, per_token: float) -> float:
-        """The fewest tokens that are computed at `LEAST_SPEED` of the whole batch's speed."""
-        wanted = LEAST_SPEED * self._most / (fixed + self._most * per_token)  # tokens a second
-        return wanted * fixed / (1 - wanted * per_token)
+    def observe(self, tokens: int, rows: int, depth: float, seconds: float, alone: float) -> None:
+        """A step of so many rows took so long; of these so many were a prompt's, each behind `depth` cells on
+        average, and the others would take `alone`."""
+        self.cost.observe(tokens, depth, seconds, alone, self._attended(rows))
 
 
 def shares(pending: Sequence[int], tokens: int) -> list[int]:

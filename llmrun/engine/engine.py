@@ -17,7 +17,6 @@ from llmrun.engine.counters import Counters
 from llmrun.engine.drafting import Drafter, Drafting
 from llmrun.engine.filling import fill
 from llmrun.engine.job import Job
-from llmrun.engine.prefill_cost import PrefillCost
 from llmrun.engine.request import EngineRequest
 from llmrun.engine.rows import Prefill, Row, prefill_of, slot_of
 from llmrun.engine.saved_prefixes import SavedPrefixes
@@ -45,7 +44,7 @@ class Engine:
     drafters  who guesses ahead, the cheapest first
     threads   how many compute decoding steps; None: as the context's settings say
     known     seconds of steps by rows, measured before
-    prefill   what prompt tokens cost, as far as it was measured before
+    prefill   how many prompt tokens a step has
     """
 
     def __init__(
@@ -60,11 +59,11 @@ class Engine:
         drafters: tuple[Drafter, ...] = (),
         threads: ThreadChoice | None = None,
         known: Mapping[int, float] | None = None,
-        prefill: PrefillCost | None = None,
+        prefill: PrefillBudget | None = None,
     ) -> None:
         self._context = context
         self._batch = Batch(max(batch, parallel))
-        self.budget = PrefillBudget(batch, prefill)
+        self.budget = prefill or PrefillBudget(batch)
         self.threads = threads
         self.cost = StepCost(max(_MOST_DRAFTED, parallel), known)
         # Rejected guesses are cut away again: a memory that cannot be cut cannot have any.
@@ -206,7 +205,7 @@ class Engine:
     def _learn(self, prefill: Prefill, decoding: bool, seconds: float, now: float) -> None:
         rows, tokens = self._batch.rows, prefill.tokens
         if tokens and not prefill.scored:  # else rows of logits are most of the cost
-            self.budget.cost.observe(tokens, prefill.depth, seconds, self._alone(rows - tokens))
+            self.budget.observe(tokens, rows, prefill.depth, seconds, self._alone(rows - tokens))
         if not decoding or tokens:
             return
         if self.threads is None or not self.threads.trying:

@@ -1,7 +1,7 @@
 """What prompt tokens cost a step, learnt from the steps that were made. Pure.
 
 A step with prompt tokens takes as long as its answers alone, something more that does not depend on how many
-the tokens are, a time for each token, and one for each cell that a token attends to. The three unknowns move:
+the tokens are, a time for each token, and one for each cell that a row attends to. The three unknowns move:
 neighbours come and go, and threads that wait for each other make the fixed part many times as long on a busy
 machine. So they are followed by a Kalman filter, which takes from each step what it can tell: steps of
 different sizes tell what is fixed from what tokens cost, and a prompt that gets longer tells what cells cost.
@@ -42,9 +42,11 @@ class PrefillCost:
         if known is not None:
             self._unsure = self._at_first(known.per_token)
 
-    def observe(self, tokens: int, depth: float, seconds: float, alone: float) -> None:
+    def observe(
+        self, tokens: int, depth: float, seconds: float, alone: float, attended: float | None = None
+    ) -> None:
         """A step took so long that had so many prompt tokens, each behind `depth` cells on average; its
-        answers `alone` would take that."""
+        answers `alone` would take that. `attended`: the rows' worth of attention; None: of the tokens."""
         if self.known is None:
             per_token = max(seconds - alone, 0.1 * seconds) / tokens
             if not per_token:
@@ -52,7 +54,7 @@ class PrefillCost:
             self.known = Cost(0.0, per_token / (1 + 0.2 * depth / _CELLS), 0.2 * per_token / _CELLS)
             self._unsure = self._at_first(self.known.per_token)
         fixed, per_token, per_cell = known = self.known
-        share = np.array([1.0, tokens, tokens * depth])
+        share = np.array([1.0, tokens, (tokens if attended is None else attended) * depth])
         few = alone + abs(fixed) + _FEW * per_token
         self._unsure += np.diag(np.square([_DRIFT * few, _DRIFT * per_token, _DRIFT * per_cell]))
         expected = alone + float(share @ known)

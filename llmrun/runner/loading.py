@@ -13,8 +13,9 @@ import psutil
 
 from llmrun.chat.pair import PairEncoder
 from llmrun.chat.prompt import Prompter
-from llmrun.engine import Cost, Embedder, Engine, Grammars, PrefillCost, ThreadChoice
+from llmrun.engine import Cost, Embedder, Engine, Grammars, PrefillBudget, PrefillCost, ThreadChoice
 from llmrun.engine.engine import Emit
+from llmrun.engine.tiles import tiled_rows
 from llmrun.errors import MODEL_LOAD, LlmrunError
 from llmrun.llama import (
     Adapter,
@@ -35,7 +36,7 @@ from llmrun.runner.kv_cache import saved_prefixes
 from llmrun.runner.load_progress import watched
 from llmrun.runner.machine import cores, gpu_memory, has_gpu
 from llmrun.runner.opening import open_model
-from llmrun.runner.sizing import longest_input, sizes
+from llmrun.runner.sizing import Sizes, longest_input, sizes
 from llmrun.runner.vectors import VectorDesk
 from llmrun.store.anatomy import Anatomy, anatomy
 from llmrun.store.attention import BATCH, attention
@@ -197,7 +198,19 @@ def _engine(spec: Load, model: Model, shape: Anatomy, adapters: list[Adapter], e
         drafters=drafters(spec, context, small, chosen),
         threads=ThreadChoice(chosen.threads, known.threads) if spec.threads is None else None,
         known=known.seconds,
-        prefill=PrefillCost(Cost(*known.prefill)) if known.prefill else None,
+        prefill=_budget(known.prefill, flash=way.flash is not False and not gpu, shape=shape, chosen=chosen),
+    )
+
+
+def _budget(
+    known: tuple[float, float, float] | None, *, flash: bool, shape: Anatomy, chosen: Sizes
+) -> PrefillBudget:
+    """The budget of prompt tokens; `flash`: llama.cpp's flash attention computes them on the CPU."""
+    cost = PrefillCost(Cost(*known) if known else None)
+    if not flash:
+        return PrefillBudget(BATCH, cost)
+    return PrefillBudget(
+        BATCH, cost, functools.partial(tiled_rows, heads=shape.heads, threads=chosen.threads)
     )
 
 

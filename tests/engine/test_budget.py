@@ -15,14 +15,13 @@ from hypothesis import strategies as st
 from llmrun.engine.budget import (
     BUSY_STEP_S,
     FIRST,
-    IDLE_STEP_S,
     LEAST_SPEED,
-    TILE,
     PrefillBudget,
     scored_shares,
     shares,
 )
 from llmrun.engine.prefill_cost import Cost, PrefillCost
+from llmrun.engine.tiles import TILE, tiled_rows
 
 BATCH = 512
 ANSWERS = 3
@@ -33,7 +32,8 @@ PROMPT = 3000
 class Machine:
     """Seconds of steps: `alone`, with only answers in it (as far as the engine knows), and `fixed` and
     `per_token` with a prompt in it too. Attention takes as long as all else once so many cells are in use
-    as `depth`; kernels compute `together` tokens at once."""
+    as `depth`; kernels compute `together` tokens at once. `heads`: their rows are tiled, for two
+    threads; 0: they cost one by one."""
 
     alone: float
     fixed: float
@@ -41,17 +41,25 @@ class Machine:
     depth: int = 1500
     together: int = 1
     noise: float = 0.05
+    heads: int = 0
 
-    def step(self, tokens: int, cells: int, rng: random.Random) -> float:
+    def attended(self, rows: int) -> float:
+        return tiled_rows(max(rows, TILE), self.heads, 2) if self.heads else float(rows)
+
+    def step(self, tokens: int, cells: int, rng: random.Random, answers: int = 0) -> float:
         computed = ceil(tokens / self.together) * self.together
-        seconds = self.fixed + self.per_token * (1 + (cells + tokens / 2) / self.depth) * computed
+        attended = self.attended(tokens + answers) * (cells + tokens / 2) / self.depth
+        seconds = self.fixed + self.per_token * (computed + attended)
         return seconds * (1 + rng.uniform(-self.noise, self.noise))
 
     @property
     def shortest(self) -> float:
-        """The longest step where each is as short as it may be, if all were known."""
-        tile = self.fixed + TILE * self.per_token * (1 + PROMPT / self.depth)
-        return max(BUSY_STEP_S, self.fixed / (1 - LEAST_SPEED), tile)
+        """The longest step where each is as short as it may be, if all were known: the last of the prompt."""
+        sizes = range(TILE, BATCH + 1, TILE)
+        attention = PROMPT / self.depth
+        times = [self.fixed + self.per_token * (n + self.attended(n) * attention) for n in sizes]
+        least = LEAST_SPEED * max(n / time for n, time in zip(sizes, times, strict=True))
+        return max(BUSY_STEP_S, min(time for n, time in zip(sizes, times, strict=True) if n / time >= least))
 
 
 MACHINES = {
@@ -65,6 +73,8 @@ MACHINES = {
     "busy": Machine(0.06, 0.35, 0.003),
     "kernels of eight": Machine(0.020, 0.023, 0.0014, together=8),
     "graphics card": Machine(0.008, 0.010, 0.00005),
+    "nine heads in tiles": Machine(0.020, 0.023, 0.0007, depth=700, heads=9),
+    "32 heads in tiles": Machine(0.050, 0.055, 0.006, heads=32),
 }
 
 
@@ -77,8 +87,8 @@ def arrive(
     while done < PROMPT:
         current = machine(now + sum(seconds for _, seconds in steps))
         tokens = min(PROMPT - done, budget.tokens(ANSWERS, current.alone, done))
-        seconds = current.step(tokens, done, rng)
-        budget.cost.observe(tokens, done + tokens / 2, seconds, current.alone)
+        seconds = current.step(tokens, done, rng, ANSWERS)
+        budget.observe(tokens, tokens + ANSWERS, done + tokens / 2, seconds, current.alone)
         steps.append((tokens, seconds))
         done += tokens
     return steps
@@ -94,9 +104,9 @@ def idle_seconds(machine: Machine) -> float:
 @pytest.mark.parametrize("seed", range(3))
 def test_budget_bounds_the_prompts_wait_and_the_answers_steps(machine: Machine, seed: int) -> None:
     """The prompt takes at most 1.4 times what it must, and steps are about as short as that lets them be."""
-    rng, budget = random.Random(seed), PrefillBudget(BATCH)
+    rng, budget = random.Random(seed), PrefillBudget(BATCH, attended=machine.attended)
     for _ in range(3):  # the answers' own prompts
-        budget.cost.observe(40, 20, machine.step(40, 0, rng), machine.alone / 2)
+        budget.observe(40, 41, 20, machine.step(40, 0, rng), machine.alone / 2)
     arrive(budget, lambda _: machine, rng)
     for _ in range(3):
         seconds = [seconds for _, seconds in arrive(budget, lambda _: machine, rng)]
@@ -135,14 +145,20 @@ def test_tokens_before_any_step_are_few_beside_answers_and_else_the_whole_batch(
 def test_tokens_are_never_more_than_the_batch_holds() -> None:
     for known in (None, Cost(0.001, 1e-6, 0), Cost(1.0, 1.0, 0)):
         budget = PrefillBudget(4, PrefillCost(known))
-        assert [budget.tokens(answers, 0.01, 9) for answers in (3, 0)] == [4, 4]
+        assert all(1 <= budget.tokens(answers, 0.01, 9) <= 4 for answers in (9, 3, 0))
 
 
-def test_tokens_without_answers_take_a_second_or_what_is_efficient() -> None:
-    quick = PrefillBudget(512, PrefillCost(Cost(0.01, 0.004, 0))).tokens(0, 0.0, 0)
-    assert 0.01 + 0.004 * quick == pytest.approx(IDLE_STEP_S, rel=0.02)
+def test_tokens_without_answers_are_the_most_of_a_second_or_what_is_efficient() -> None:
+    assert PrefillBudget(512, PrefillCost(Cost(0.01, 0.004, 0))).tokens(0, 0.0, 0) == 192
     slow = PrefillBudget(512, PrefillCost(Cost(4.0, 0.05, 0))).tokens(0, 0.0, 0)
-    assert slow / (4.0 + slow * 0.05) == pytest.approx(LEAST_SPEED * 512 / (4.0 + 512 * 0.05), rel=0.02)
+    speed, wanted = (n / (4.0 + n * 0.05) for n in (slow, 512))
+    assert speed >= LEAST_SPEED * wanted > (slow - TILE) / (4.0 + (slow - TILE) * 0.05)
+
+
+@pytest.mark.parametrize("answers", [0, 3, 8])
+def test_tokens_and_answers_together_are_whole_tiles(answers: int) -> None:
+    budget = PrefillBudget(512, PrefillCost(Cost(0.02, 0.0014, 1e-6)))
+    assert all((budget.tokens(answers, 0.02, depth) + answers) % TILE == 0 for depth in range(0, 3000, 500))
 
 
 @given(
