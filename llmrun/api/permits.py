@@ -107,7 +107,7 @@ class PermittedService:
         return [model for model in await self._service.models() if _allows(model.name)]
 
     async def model(self, name: str) -> StoredModel:
-        if isinstance(parse_reference(name), FileRef):
+        if _key.get() is not None and isinstance(parse_reference(name), FileRef):
             require_admin("files by their paths")
         model = await self._service.model(name)
         if not _allows(model.name, name):
