@@ -12,6 +12,7 @@ from llmrun.config import Paths
 from llmrun.daemon.lock import find_daemon
 from tests.api.scripted import MODEL
 from tests.cli.conftest import Done, Shell
+from tests.real.daemons import end_inherited, eventually, has_ended
 
 GREEDY = ("--temperature", "0", "--max-tokens", "8")
 
@@ -21,9 +22,7 @@ def stack(stocked: Shell, paths: Paths) -> Iterator[Shell]:
     """A shell with the model and no daemon yet; one that is there at the end is ended."""
     yield stocked
     if daemon := find_daemon(paths):
-        process = psutil.Process(daemon.pid)
-        process.terminate()
-        process.wait(20)
+        end_inherited(daemon.pid)
 
 
 def answer(done: Done) -> str:
@@ -67,6 +66,5 @@ def test_killed_daemon_leaves_no_orphan_and_the_next_run_works(stack: Shell, pat
     assert daemon is not None
     runner = psutil.Process(loaded["pid"])
     psutil.Process(daemon.pid).kill()
-    psutil.wait_procs([runner], timeout=5)
-    assert not runner.is_running()
+    assert eventually(lambda: has_ended(runner), 5)
     assert answer(stack.finish("run", MODEL, "hi", *GREEDY)) == before

@@ -20,6 +20,7 @@ from llmrun.daemon.lock import DaemonAddress, DaemonLock, find_daemon
 from llmrun.errors import DAEMON_UNREACHABLE, LlmrunError
 from tests.api.scripted import ScriptedService
 from tests.api.server import serving
+from tests.real.daemons import end_inherited
 
 
 @dataclass
@@ -110,9 +111,7 @@ def home(tmp_path: Path) -> Iterator[Path]:
     """A data folder whose daemon, if there is one at the end, is ended."""
     yield tmp_path
     if daemon := find_daemon(Paths.find({"LLMRUN_HOME": str(tmp_path)})):
-        process = psutil.Process(daemon.pid)
-        process.terminate()
-        process.wait(20)
+        end_inherited(daemon.pid)
 
 
 def test_commands_that_start_at_once_end_up_with_one_daemon(home: Path) -> None:

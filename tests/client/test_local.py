@@ -15,6 +15,7 @@ from llmrun.client.local import private_daemon
 from llmrun.config import Paths
 from llmrun.daemon.lock import find_daemon
 from llmrun.errors import DAEMON_UNREACHABLE, UNAUTHORIZED, LlmrunError
+from tests.real.daemons import eventually, has_ended
 
 
 def test_private_daemon_is_nobody_elses_and_gone_at_the_end(tmp_path: Path) -> None:
@@ -53,5 +54,4 @@ def test_private_daemon_ends_when_its_command_is_killed(tmp_path: Path) -> None:
         assert command.stdout.readline() == b"ready\n"
         (child,) = psutil.Process(command.pid).children()
         command.kill()
-        child.wait(20)
-    assert not child.is_running()
+        assert eventually(lambda: has_ended(child), 20)

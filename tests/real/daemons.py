@@ -45,6 +45,14 @@ def has_ended(process: psutil.Process) -> bool:
         return True
 
 
+def end_inherited(pid: int) -> None:
+    """End a process that is no child of this one, and see that it has ended. It is not waited for until it is
+    reaped: who does that may take seconds."""
+    process = psutil.Process(pid)
+    process.terminate()
+    assert eventually(lambda: has_ended(process), 20)
+
+
 def linked_home(home: Path, place: Path) -> Path:
     """A home of its own at `place` with the models of `home`. Their files are the same ones: not to be
     written."""

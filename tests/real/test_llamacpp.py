@@ -209,7 +209,7 @@ def test_completion_dropped_in_prefill_is_not_computed_to_its_end(daemon: Daemon
 
 
 def test_slots_and_props_tell_of_the_model(daemon: Daemon) -> None:
-    endless = {"n_predict": 400, "ignore_eos": True}
+    endless = {"n_predict": 150, "ignore_eos": True}
     with ThreadPoolExecutor() as pool:
         running = [pool.submit(complete, daemon, f"{number}", **endless) for number in range(2)]
 
@@ -217,7 +217,7 @@ def test_slots_and_props_tell_of_the_model(daemon: Daemon) -> None:
             return sum(slot["is_processing"] for slot in daemon.http.get("/slots").json()) == 2
 
         assert eventually(busy, 30)
-        assert {each.result()["tokens_predicted"] for each in running} == {400}
+        assert {each.result()["tokens_predicted"] for each in running} == {150}
     props = daemon.http.get("/props").json()
     assert props["default_generation_settings"]["n_ctx"] == 2048
     assert len(daemon.http.get("/slots").json()) == props["total_slots"]
