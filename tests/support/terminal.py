@@ -45,8 +45,12 @@ class Terminal:
         words = [program, *args] if program else [sys.executable, "-m", "llmrun", *args]
         self._leader, follower = pty.openpty()
         fcntl.ioctl(follower, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
-        # As its controlling terminal, so that a typed Ctrl-C is a signal.
-        take = "import fcntl, os, sys, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0); "
+        # As its controlling terminal, so that a typed Ctrl-C is a signal; also where the tests run in the
+        # background of a script, whose children ignore it.
+        take = (
+            "import fcntl, os, signal, sys, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0); "
+            "signal.signal(signal.SIGINT, signal.SIG_DFL); "
+        )
         go = "os.execv(sys.argv[1], sys.argv[1:])"
         self.process = subprocess.Popen(
             [sys.executable, "-c", take + go, *words],
