@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from filelock import FileLock
 
 HOME = Path(__file__).parents[2] / ".cache" / "tests" / "node"
 
@@ -22,11 +23,12 @@ class Node:
         if not (node and npm):
             pytest.skip("Node is not installed")
         self._node = node
-        if not (HOME / "node_modules" / package).is_dir():
-            HOME.mkdir(parents=True, exist_ok=True)
-            fetch = [npm, "install", "--no-audit", "--no-fund", "--silent", "--prefix", str(HOME), package]
-            if subprocess.run(fetch, capture_output=True, timeout=100).returncode:
-                pytest.skip(f"npm cannot fetch {package}")
+        HOME.mkdir(parents=True, exist_ok=True)
+        with FileLock(HOME / "lock"):  # another process of the same tests may fetch too
+            if not (HOME / "node_modules" / package).is_dir():
+                fetch = [npm, "install", "--no-audit", "--no-fund", "--silent", "--prefix", HOME, package]
+                if subprocess.run(fetch, capture_output=True, timeout=100).returncode:
+                    pytest.skip(f"npm cannot fetch {package}")
 
     def run(self, program: str, **values: Any) -> Any:
         """The JSON that a module prints; it finds `values` in the object `given`."""
