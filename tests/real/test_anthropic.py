@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import anthropic
@@ -180,3 +181,21 @@ def test_errors_are_the_clients_classes(client: anthropic.Anthropic) -> None:
 def test_models_are_listed(client: anthropic.Anthropic) -> None:
     (model,) = client.models.list()
     assert (model.id, model.max_input_tokens) == (DEFAULT_MODEL, 8192)
+
+
+def test_answer_that_the_daemons_own_time_ends_says_so_and_no_window_is_full(home: Path) -> None:
+    running = Daemon(home, LLMRUN_CTX="4096", LLMRUN_TIME_LIMIT="1")
+    try:
+        running.http.post("/api/generate", json={"model": DEFAULT_MODEL})  # loading takes its time too
+        asked = ask(max_tokens=3000, messages=[{"role": "user", "content": "Count from 1 to 2000."}])
+        with anthropic.Anthropic(base_url=running.url, api_key="none", max_retries=0, timeout=60) as client:
+            whole = client.messages.create(**asked)
+            with client.messages.stream(**asked) as parts:
+                last = [event for event in parts if event.type == "message_delta"][-1]
+    finally:
+        running.close()
+    assert (whole.stop_reason, last.delta.stop_reason) == ("max_tokens", "max_tokens")
+    assert 0 < whole.usage.output_tokens < 3000
+    for told in (whole.model_extra, last.model_extra):
+        assert told is not None
+        assert told["limit"] == "time"

@@ -246,3 +246,33 @@ def test_infill_as_editors_send_it(daemon: Daemon, tmp_path: Path) -> None:
     refused = daemon.http.post("/infill", json={**body, "model": DEFAULT_MODEL})
     assert refused.status_code == 400
     assert "cannot fill in the middle" in refused.json()["error"]["message"]
+
+
+def test_embedding_has_the_numbers_of_openais_route_in_another_shape(daemon: Daemon) -> None:
+    texts = ["A man is eating.", "🦙"]
+    theirs = post(daemon, "/v1/embeddings", model=DEFAULT_MODEL, input=texts)["data"]
+    for path in ("/embedding", "/embeddings"):
+        ours = post(daemon, path, content=texts)
+        assert [each["index"] for each in ours] == [0, 1]
+        for one, other in zip(ours, theirs, strict=True):
+            assert one["embedding"][0] == pytest.approx(other["embedding"], abs=1e-3)
+    raw = post(daemon, "/embedding", content=texts[0], embd_normalize=-1)[0]["embedding"][0]
+    norm = sum(x * x for x in raw) ** 0.5
+    assert norm > 2
+    assert [x / norm for x in raw] == pytest.approx(theirs[0]["embedding"], abs=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "count"),
+    [
+        ("/v1/chat/completions", {"messages": [{"role": "user", "content": "Hi 🦙"}]}, "prompt_tokens"),
+        ("/v1/responses", {"input": "Hi 🦙", "instructions": "Be brief."}, "input_tokens"),
+    ],
+)
+def test_input_tokens_are_those_that_an_answer_counts(
+    daemon: Daemon, path: str, body: dict[str, Any], count: str
+) -> None:
+    counted = post(daemon, f"{path}/input_tokens", model=DEFAULT_MODEL, **body)
+    limit = "max_tokens" if count == "prompt_tokens" else "max_output_tokens"
+    answered = post(daemon, path, model=DEFAULT_MODEL, **body, **{limit: 1})
+    assert counted["input_tokens"] == answered["usage"][count]
