@@ -54,7 +54,10 @@ let trouble = null; // an element that says why there are no models to choose fr
 
 function actions(index) {
   return {
-    edit: (text) => perform(() => chat.send(text, index)),
+    edit: (text) => {
+      composer.focus(); // the field that was edited goes
+      return perform(() => chat.send(text, index));
+    },
     regenerate: () => perform(() => chat.regenerate(index)),
     more: () => perform(() => chat.more(index)),
   };

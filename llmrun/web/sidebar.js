@@ -37,10 +37,13 @@ export class Sidebar {
   rename(name, conversation) {
     const field = h("input", { "aria-label": "Name of the conversation", maxlength: "120" });
     field.value = conversation.title;
-    const done = async (keep) => {
-      if (!field.isConnected) return;
+    let over = false; // a field that goes loses the focus, which is told before it is gone
+    const done = async (keep, byKey = false) => {
+      if (over) return;
+      over = true;
       const title = field.value.trim();
       field.replaceWith(name);
+      if (byKey) name.focus();
       if (keep && title) {
         // The one that is open, or being answered, is an object of its own.
         const live = this.chat.current.id === conversation.id ? this.chat.current : conversation;
@@ -50,8 +53,8 @@ export class Sidebar {
       await this.draw();
     };
     field.addEventListener("keydown", (event) => {
-      if (event.key === "Enter") done(true);
-      if (event.key === "Escape") done(false);
+      if (event.key === "Enter") done(true, true);
+      if (event.key === "Escape") done(false, true);
       event.stopPropagation();
     });
     field.addEventListener("blur", () => done(true));

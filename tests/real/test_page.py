@@ -113,6 +113,7 @@ def test_regenerate_replaces_the_answer_and_edit_the_question(page: Page) -> Non
     page.type(".edit textarea", "What is the capital of Italy?")
     page.keys(ENTER)
     page.until(lambda: "Italy" in page.text(".said"))
+    assert page.run("return document.activeElement.id") == "prompt"
     assert "Paris" not in answered(page)
     assert page.count("article") == 2
     assert page.console() == []

@@ -246,6 +246,8 @@ def test_conversations_can_be_renamed_exported_and_deleted(driver: Driver) -> No
         page.run("document.querySelector('#conversations input').select()")
         page.type("#conversations input", f"My <b>chat</b>{ENTER}")
         page.until(lambda: page.text("#conversations .name") == "My <b>chat</b>")
+        page.until(lambda: page.run("return document.activeElement.textContent") == "My <b>chat</b>")
+        assert page.console() == []
         page.run(
             "const make = URL.createObjectURL; URL.createObjectURL = blob => {"
             " blob.text().then(text => { window.saved = text }); return make(blob) }"
