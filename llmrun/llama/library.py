@@ -116,6 +116,7 @@ def take_error() -> str:
 
     They return only a null pointer; the reason is in the log, and further lines only follow from it.
     """
+    lib.llama_log_set(_on_log, None)  # the bindings' own package takes the log when somebody imports it
     line, _lines.error = _lines.error, ""
     return _WHERE.sub("", line) or "no reason given"
 

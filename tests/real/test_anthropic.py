@@ -12,7 +12,7 @@ import jsonschema
 import pytest
 
 from llmrun.config import DEFAULT_MODEL
-from tests.real.daemons import Daemon
+from tests.real.daemons import Daemon, linked_home
 
 pytestmark = pytest.mark.real
 
@@ -183,8 +183,10 @@ def test_models_are_listed(client: anthropic.Anthropic) -> None:
     assert (model.id, model.max_input_tokens) == (DEFAULT_MODEL, 8192)
 
 
-def test_answer_that_the_daemons_own_time_ends_says_so_and_no_window_is_full(home: Path) -> None:
-    running = Daemon(home, LLMRUN_CTX="4096", LLMRUN_TIME_LIMIT="1")
+def test_answer_that_the_daemons_own_time_ends_says_so_and_no_window_is_full(
+    home: Path, tmp_path: Path
+) -> None:
+    running = Daemon(linked_home(home, tmp_path / "own"), LLMRUN_CTX="4096", LLMRUN_TIME_LIMIT="1")
     try:
         running.http.post("/api/generate", json={"model": DEFAULT_MODEL})  # loading takes its time too
         asked = ask(max_tokens=3000, messages=[{"role": "user", "content": "Count from 1 to 2000."}])

@@ -107,9 +107,10 @@ def test_thinking_that_is_off_leaves_only_an_answer(client: openai.OpenAI) -> No
 def test_responses_think_in_an_item_of_their_own_and_take_it_back(client: openai.OpenAI) -> None:
     asked: Any = {"model": MODEL, "input": HI, "max_output_tokens": LIMIT}
     with client.responses.stream(**asked) as stream:
-        kinds = {event.type for event in stream}
-        final = stream.get_final_response()
-    assert "response.reasoning_text.delta" in kinds
+        events: list[Any] = list(stream)
+    assert "response.reasoning_text.delta" in {event.type for event in events}
+    assert events[-1].type == "response.incomplete"
+    final = events[-1].response
     # Nothing ends the thought here but the limit.
     assert [item.type for item in final.output] == ["reasoning"]
     assert (final.status, final.incomplete_details.reason) == ("incomplete", "max_output_tokens")
@@ -147,8 +148,10 @@ def test_ollama_thinks_beside_the_content(daemon: Daemon, think: bool | None) ->
         reply = client.chat(MODEL, HI, think=think, options={"num_predict": 12})
         parts = list(client.chat(MODEL, HI, think=think, options={"num_predict": 12}, stream=True))
         written = client.generate(MODEL, "Is the sea salty?", think=think, options={"num_predict": 12})
+        able = client.show(MODEL).capabilities
     thinks = think is not False
     assert (bool(reply.message.thinking), bool(reply.message.content)) == (thinks, not thinks)
     assert "".join(part.message.thinking or "" for part in parts) == (reply.message.thinking or "")
     assert (bool(written.thinking), bool(written.response)) == (thinks, not thinks)
-    assert "thinking" in client.show(MODEL).capabilities
+    assert able is not None
+    assert "thinking" in able

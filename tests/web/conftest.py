@@ -7,7 +7,7 @@ import pytest
 from tests.support.browser import Driver, start_driver
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def driver() -> Iterator[Driver]:
     """Headless Chromium; the test skips where there is none."""
     running = start_driver()
