@@ -19,7 +19,7 @@ import threading
 import time
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 from llmrun import log
 from llmrun.errors import INTERNAL, MODEL_LOAD, LlmrunError
@@ -92,7 +92,10 @@ class Runner:
         self._ready = threading.Event()
 
     def start(self) -> None:
-        self._preparer.start()
+        try:
+            self._preparer.start()
+        except RuntimeError as error:  # there is no memory for its stack
+            self._give_up(error)
 
     def submit(self, request: AnyRequest) -> None:
         self._ready.wait()
@@ -119,11 +122,15 @@ class Runner:
         try:
             self._load()
         except Exception as error:
-            self._writer.put(LoadFailed(_why(error, self._spec).info()))
-            self._writer.close()
-            os._exit(1)
+            self._give_up(error)
         self._desk.learn()
         self._prepare(self._requests)
+
+    def _give_up(self, error: Exception) -> NoReturn:
+        """End the process, and say why the model cannot be loaded."""
+        self._writer.put(LoadFailed(_why(error, self._spec).info()))
+        self._writer.close()
+        os._exit(1)
 
     def _prepare(self, requests: _Requests) -> None:
         while (request := requests.get()) is not None:

@@ -107,7 +107,10 @@ class _Completion:
         stopped = answer.stopped
         assert stopped is not None  # an answer ends before its request does
         evaluated, total = question.started.prompt_tokens, len(stopped.tokens)
-        usage = Usage(prompt=evaluated, completion=total - evaluated, cached=finished.usage.cached)
+        said = finished.usage
+        usage = Usage(
+            prompt=evaluated, completion=total - evaluated, cached=said.cached, truncated=said.truncated
+        )
         window = self._asked.window()
         whole = {
             "index": self.place(number, index),
