@@ -120,8 +120,13 @@ def is_exhaustion(error: BaseException) -> bool:
     """True for want of memory, also where the loader could not map a library or a thread had no stack."""
     if isinstance(error, MemoryError) or (isinstance(error, OSError) and error.errno == errno.ENOMEM):
         return True
-    said = str(error).lower()
-    return isinstance(error, OSError | ImportError | RuntimeError) and any(words in said for words in _WORDS)
+    return isinstance(error, OSError | ImportError | RuntimeError) and tells_of_exhaustion(str(error))
+
+
+def tells_of_exhaustion(text: str) -> bool:
+    """Whether a system's or a library's words say that memory ran out."""
+    said = text.lower()
+    return any(words in said for words in _WORDS)
 
 
 def short_of_memory(error: BaseException) -> LlmrunError | None:

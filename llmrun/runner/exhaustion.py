@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import mmap
 
-from llmrun.errors import NO_MEMORY, LlmrunError, is_exhaustion
+from llmrun.errors import NO_MEMORY, LlmrunError, is_exhaustion, tells_of_exhaustion
 
 SPARE = 32 << 20
 """Bytes; a process that cannot have as much more is at its end, whatever it says."""
@@ -16,7 +16,8 @@ SPARE = 32 << 20
 def exhausted(error: BaseException, doing: str, *, spare: int = SPARE) -> LlmrunError | None:
     """NO_MEMORY where `error` came of it, or `spare` more bytes cannot be had now; else None. `doing` says
     what for, in words that follow "memory ran out"."""
-    if is_exhaustion(error) or not _can_have(spare):
+    said = isinstance(error, LlmrunError) and tells_of_exhaustion(error.message)  # llama.cpp's words
+    if said or is_exhaustion(error) or not _can_have(spare):
         return LlmrunError(NO_MEMORY, f"memory ran out {doing}")
     return None
 
