@@ -218,7 +218,7 @@ class Settings:
     flash_attention: str = _choice(
         "auto",
         FLASH_ATTENTION,
-        "attention in one pass; off: on a CPU long texts are answered faster, near ties may fall otherwise",
+        "attention in one pass; off: some CPUs answer long texts faster, near ties may fall otherwise",
     )
     cache_ram: int | None = _setting(
         None, _auto_or_bytes, "auto, 0, 500M, 2G", "KV prefixes kept in host memory, per model; 0 is off"
