@@ -25,8 +25,6 @@ BUSY_STEP_S = 0.1
 # A step without answers bounds how long a new or cancelled request waits for its turn.
 IDLE_STEP_S = 1.0
 LEAST_SPEED = 0.78
-# Tokens of the first step beside answers, while nothing is known.
-FIRST = 64
 _PROBE = 4  # each so many steps one has another size
 
 
@@ -48,7 +46,7 @@ class PrefillBudget:
         prompt's tokens that are computed already."""
         known = self.cost.known
         if known is None:
-            return min(FIRST, self._most) if answers else self._most
+            return max(1, min(TILE, self._most) - answers) if answers else self._most
         fixed = max(alone + known.fixed, 0.0)
         sizes = [rows for rows in self._sizes if rows > answers] or [self._most + answers]
         seconds = [
@@ -68,7 +66,7 @@ class PrefillBudget:
     def observe(self, tokens: int, rows: int, depth: float, seconds: float, alone: float) -> None:
         """A step of so many rows took so long; of these so many were a prompt's, each behind `depth` cells on
         average, and the others would take `alone`."""
-        self.cost.observe(tokens, depth, seconds, alone, self._attended(rows))
+        self.cost.observe(tokens, self._attended(rows), depth, seconds, alone)
 
 
 def shares(pending: Sequence[int], tokens: int) -> list[int]:

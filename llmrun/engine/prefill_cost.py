@@ -29,10 +29,6 @@ class Cost(NamedTuple):
     per_token: float
     per_cell: float
 
-    def token(self, depth: float) -> float:
-        """Of one token behind so many cells."""
-        return self.per_token + self.per_cell * depth
-
 
 class PrefillCost:
     """Begins with what was `known` before, if anything was."""
@@ -42,11 +38,9 @@ class PrefillCost:
         if known is not None:
             self._unsure = self._at_first(known.per_token)
 
-    def observe(
-        self, tokens: int, depth: float, seconds: float, alone: float, attended: float | None = None
-    ) -> None:
+    def observe(self, tokens: int, attended: float, depth: float, seconds: float, alone: float) -> None:
         """A step took so long that had so many prompt tokens, each behind `depth` cells on average; its
-        answers `alone` would take that. `attended`: the rows' worth of attention; None: of the tokens."""
+        answers `alone` would take that. `attended`: the rows' worth of attention that it computed."""
         if self.known is None:
             per_token = max(seconds - alone, 0.1 * seconds) / tokens
             if not per_token:
@@ -54,7 +48,7 @@ class PrefillCost:
             self.known = Cost(0.0, per_token / (1 + 0.2 * depth / _CELLS), 0.2 * per_token / _CELLS)
             self._unsure = self._at_first(self.known.per_token)
         fixed, per_token, per_cell = known = self.known
-        share = np.array([1.0, tokens, (tokens if attended is None else attended) * depth])
+        share = np.array([1.0, tokens, attended * depth])
         few = alone + abs(fixed) + _FEW * per_token
         self._unsure += np.diag(np.square([_DRIFT * few, _DRIFT * per_token, _DRIFT * per_cell]))
         expected = alone + float(share @ known)

@@ -17,7 +17,8 @@ _PIECES = 4  # that each thread gets
 
 @functools.lru_cache(maxsize=1024)
 def tiled_rows(rows: int, heads: int, threads: int) -> float:
-    """The rows' worth of attention of a step of `rows` rows, `TILE` or more."""
+    """The rows' worth of attention of a step of `rows` rows. Of fewer than `TILE` it is that of a tile, less
+    than they cost: such are a prompt's last rows, and budgets are made of whole tiles."""
     total = rows * heads
     size = -(-total // (_PIECES * threads))
     pieces = -(-total // size)

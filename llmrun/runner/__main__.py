@@ -11,6 +11,7 @@ either of these ends the process, so that the daemon sees it.
 from __future__ import annotations
 
 import gc
+import importlib
 import os
 import queue
 import signal
@@ -189,12 +190,21 @@ def _why(error: Exception, spec: Load) -> LlmrunError:
     return error if isinstance(error, LlmrunError) else LlmrunError(INTERNAL, f"loading failed: {error!r}")
 
 
+_AHEAD = (
+    "llmrun.chat.sandbox",
+    "llmrun.runner.answers",
+    "llmrun.runner.desk",
+    "llmrun.runner.loading",
+    "llmrun.runner.statistics",
+)
+
+
 def _import_ahead() -> None:
     """Import what loading will need. What fails fails there again, and is told there."""
     gc.disable()  # what is imported stays: it need not be looked through, now or later
     with suppress(Exception):
-        from llmrun.chat import sandbox  # noqa: F401
-        from llmrun.runner import answers, desk, loading, statistics  # noqa: F401
+        for module in _AHEAD:
+            importlib.import_module(module)
     gc.freeze()
     gc.enable()
 

@@ -150,13 +150,17 @@ async def endless(_: GenerateRequest) -> AsyncGenerator[Event, None]:
         yield answer("word " * 1000)[2]
 
 
+def asking_for_a_stream() -> bytes:
+    raw = b'{"model": "%s", "prompt": "hi", "stream": true}' % MODEL.encode()
+    return posted("/v1/completions", b"content-length: %d\r\n" % len(raw), raw)
+
+
 def test_client_that_reads_nothing_more_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
     """It would hold its model in memory, and all that waits for its room."""
     monkeypatch.setattr(connection, "STALL_SECONDS", 0.2)
     service = ScriptedService(script=endless)
-    raw = b'{"model": "%s", "prompt": "hi", "stream": true}' % MODEL.encode()
     with serving(service) as url, connected(url) as client:
-        client.sendall(posted("/v1/completions", b"content-length: %d\r\n" % len(raw), raw))
+        client.sendall(asking_for_a_stream())
         assert client.recv(20).startswith(b"HTTP/1.1 200 ")
         began = time.monotonic()
         while not service.ended.is_set():
@@ -167,9 +171,8 @@ def test_client_that_reads_nothing_more_is_given_up(monkeypatch: pytest.MonkeyPa
 def test_client_that_reads_slowly_is_not_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(connection, "STALL_SECONDS", 0.5)
     service = ScriptedService(script=endless)
-    raw = b'{"model": "%s", "prompt": "hi", "stream": true}' % MODEL.encode()
     with serving(service) as url, connected(url) as client:
-        client.sendall(posted("/v1/completions", b"content-length: %d\r\n" % len(raw), raw))
+        client.sendall(asking_for_a_stream())
         began = time.monotonic()
         while time.monotonic() - began < 2:
             assert client.recv(1_000_000)

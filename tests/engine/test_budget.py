@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 
 from llmrun.engine.budget import (
     BUSY_STEP_S,
-    FIRST,
     LEAST_SPEED,
     PrefillBudget,
     scored_shares,
@@ -138,7 +137,7 @@ def test_budget_follows_a_machine_that_becomes_busy_and_quiet_again() -> None:
 
 
 def test_tokens_before_any_step_are_few_beside_answers_and_else_the_whole_batch() -> None:
-    assert PrefillBudget(512).tokens(3, 0.0, 0) == FIRST
+    assert PrefillBudget(512).tokens(3, 0.0, 0) + 3 == TILE
     assert PrefillBudget(512).tokens(0, 0.0, 0) == 512
 
 

@@ -12,8 +12,13 @@ ALONE = 0.04  # seconds that the answers take
 SIZES = [64, 64, 64, 32]
 
 
+def of_token(machine: Cost, depth: float) -> float:
+    """Seconds of one behind so many cells."""
+    return machine.per_token + machine.per_cell * depth
+
+
 def seconds_of(machine: Cost, tokens: int, depth: float) -> float:
-    return ALONE + machine.fixed + tokens * machine.token(depth)
+    return ALONE + machine.fixed + tokens * of_token(machine, depth)
 
 
 def shown(cost: PrefillCost, machine: Cost, steps: int, noise: float = 0.0) -> None:
@@ -23,7 +28,7 @@ def shown(cost: PrefillCost, machine: Cost, steps: int, noise: float = 0.0) -> N
     for number in range(steps):
         tokens = SIZES[number % len(SIZES)]
         seconds = seconds_of(machine, tokens, depth)
-        cost.observe(tokens, depth, seconds * (1 + noise * rng.uniform(-1, 1)), ALONE)
+        cost.observe(tokens, tokens, depth, seconds * (1 + noise * rng.uniform(-1, 1)), ALONE)
         depth = (depth + tokens) % 3000
 
 
@@ -46,7 +51,7 @@ def test_cost_before_any_step_is_not_known() -> None:
 
 def test_cost_after_one_step_is_all_the_tokens() -> None:
     cost = PrefillCost()
-    cost.observe(50, 0, ALONE + 0.1, ALONE)
+    cost.observe(50, 50, 0, ALONE + 0.1, ALONE)
     assert cost.known is not None
     assert cost.known[:2] == pytest.approx((0.0, 0.002))
 
@@ -57,7 +62,7 @@ def test_cost_of_steps_of_two_sizes_is_told_apart(machine: Cost) -> None:
     shown(cost, machine, 120, noise=0.05)
     assert cost.known is not None
     for depth in (500, 2500):
-        assert cost.known.token(depth) == pytest.approx(machine.token(depth), rel=0.35)
+        assert of_token(cost.known, depth) == pytest.approx(of_token(machine, depth), rel=0.35)
         for tokens in (32, 64):
             expected = seconds_of(machine, tokens, depth)
             assert guessed(cost, tokens, depth) == pytest.approx(expected, rel=0.12)
@@ -67,8 +72,8 @@ def test_cost_of_a_prompt_that_gets_longer_is_not_taken_for_fixed() -> None:
     """Even where its chunks get smaller meanwhile, so that its steps take as long as ever."""
     machine, cost, depth = Cost(0.01, 0.003, 3e-6), PrefillCost(), 0
     while depth < 2500:
-        tokens = int(1.4 / machine.token(depth))
-        cost.observe(tokens, depth, seconds_of(machine, tokens, depth), ALONE)
+        tokens = int(1.4 / of_token(machine, depth))
+        cost.observe(tokens, tokens, depth, seconds_of(machine, tokens, depth), ALONE)
         depth += tokens
     assert cost.known is not None
     assert cost.known.fixed < 0.1
@@ -82,13 +87,13 @@ def test_cost_follows_a_machine_that_became_slow() -> None:
     shown(cost, slow, 80)
     assert cost.known is not None
     assert cost.known.fixed == pytest.approx(slow.fixed, rel=0.3)
-    assert cost.known.token(1500) == pytest.approx(slow.token(1500), rel=0.4)
+    assert of_token(cost.known, 1500) == pytest.approx(of_token(slow, 1500), rel=0.4)
 
 
 def test_cost_believes_a_single_slow_step_little() -> None:
     cost, machine = PrefillCost(), Cost(0.01, 0.002, 1e-6)
     shown(cost, machine, 20)
-    cost.observe(64, 1100, 5.0, ALONE)
+    cost.observe(64, 64, 1100, 5.0, ALONE)
     assert guessed(cost, 64, 1100) < 1.5 * seconds_of(machine, 64, 1100)
 
 
@@ -107,7 +112,7 @@ seconds = st.just(0.0) | st.floats(1e-6, 100)  # a clock may stand still between
 def test_cost_of_tokens_is_never_negative(steps: list[tuple[int, int, float, float]]) -> None:
     cost = PrefillCost()
     for step in steps:
-        cost.observe(*step)
+        cost.observe(step[0], *step)
         if cost.known is not None:
             assert cost.known.per_token > 0
             assert cost.known.per_cell >= 0

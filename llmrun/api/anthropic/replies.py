@@ -14,7 +14,7 @@ from llmrun.api.anthropic.bodies import MessagesBody
 from llmrun.api.anthropic.content import Block, Blocks
 from llmrun.api.gathered import limited
 from llmrun.api.oneline import Json
-from llmrun.types import Event, Finished, Started, Stopped, Tokenized, Usage
+from llmrun.types import Event, Finished, Started, Stopped, Usage
 
 
 @dataclass(frozen=True)
@@ -165,20 +165,6 @@ class MessageStream:
         if block.kind == "thinking":
             signed = _grown(block, {"type": "signature_delta", "signature": block.signature()})
         return signed + _named({"type": "content_block_stop", "index": block.index})
-
-
-class TokenCount:
-    """The reply of `/v1/messages/count_tokens`."""
-
-    def __init__(self) -> None:
-        self._tokens = 0
-
-    def add(self, _request: int, event: Event) -> None:
-        if isinstance(event, Tokenized):
-            self._tokens = len(event.tokens)
-
-    def body(self) -> Json:
-        return {"input_tokens": self._tokens}
 
 
 def _grown(block: Block, delta: Json) -> bytes:

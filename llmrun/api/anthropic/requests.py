@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from llmrun.api.anthropic.bodies import Conversation, CountBody, MessagesBody
+from llmrun.api.anthropic.bodies import Conversation, MessagesBody
 from llmrun.api.anthropic.tools import tools_of
 from llmrun.api.anthropic.turns import system_text, to_messages
 from llmrun.api.continuing import continuing
 from llmrun.api.toolbox import Choice, toolbox
-from llmrun.types import GenerateRequest, Options, TokenizeRequest
+from llmrun.types import GenerateRequest, Options
 
 
 def to_request(body: Conversation, request_id: str) -> GenerateRequest:
@@ -27,11 +27,6 @@ def to_request(body: Conversation, request_id: str) -> GenerateRequest:
         overflow=body.context_overflow or "error",
     )
     return continuing(request, last=f"messages.{len(body.messages) - 1}")
-
-
-def to_count(body: CountBody, request_id: str) -> TokenizeRequest:
-    """The request for the tokens of the prompt that `to_request` asks with."""
-    return TokenizeRequest(id=request_id, model=body.model, prompt=to_request(body, request_id))
 
 
 def _options(body: MessagesBody) -> Options:

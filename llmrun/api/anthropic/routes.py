@@ -18,11 +18,12 @@ from llmrun.api.answers import answers
 from llmrun.api.anthropic.bodies import CountBody, MessagesBody
 from llmrun.api.anthropic.errors import error_event
 from llmrun.api.anthropic.models import model_info, model_page
-from llmrun.api.anthropic.replies import Head, MessageReply, MessageStream, TokenCount
-from llmrun.api.anthropic.requests import to_count, to_request
+from llmrun.api.anthropic.replies import Head, MessageReply, MessageStream
+from llmrun.api.anthropic.requests import to_request
 from llmrun.api.body import read_body
 from llmrun.api.delivery import EventStream, whole
 from llmrun.api.inflight import InFlight
+from llmrun.api.input_tokens import InputTokens, to_count
 from llmrun.api.oneline import one_line
 from llmrun.api.ports import Service
 from llmrun.api.schema import takes
@@ -71,8 +72,8 @@ def anthropic_routes(service: Service, in_flight: InFlight) -> APIRouter:
     async def count_tokens(request: Request) -> Response:
         """How many tokens the prompt of such a conversation has; nothing is generated."""
         body = await read_body(request, CountBody)
-        events = answers(service, [to_count(body, request.state.request_id)])
-        return _json(await whole(request, in_flight, events, TokenCount()))
+        events = answers(service, [to_count(to_request(body, request.state.request_id))])
+        return _json(await whole(request, in_flight, events, InputTokens()))
 
     return router
 

@@ -15,12 +15,12 @@ from llmrun.api.body import read_body
 from llmrun.api.choosing import chosen
 from llmrun.api.delivery import Encoder, EventStream, Fold, whole
 from llmrun.api.inflight import InFlight
+from llmrun.api.input_tokens import InputTokens, to_count
 from llmrun.api.oneline import Json
 from llmrun.api.openai.bodies import ChatBody, CompletionBody
 from llmrun.api.openai.chat import ChatReply, ChatStream, to_request
 from llmrun.api.openai.completions import CompletionReply, CompletionStream, to_requests
 from llmrun.api.openai.errors import error_event
-from llmrun.api.openai.input_tokens import InputTokens, to_count
 from llmrun.api.openai.models import model_card, model_list
 from llmrun.api.openai.reply import Head, encode
 from llmrun.api.openai.sampling import Sampling
@@ -64,7 +64,8 @@ def openai_routes(service: Service, in_flight: InFlight) -> APIRouter:
         """How many tokens the prompt of such a chat completion has; nothing is generated."""
         body = await named(service, await read_body(request, ChatBody))
         asked = to_count(to_request(body, request.state.request_id))
-        return JSONResponse(await whole(request, in_flight, answers(service, [asked]), InputTokens()))
+        count = InputTokens(object="response.input_tokens")
+        return JSONResponse(await whole(request, in_flight, answers(service, [asked]), count))
 
     @router.post("/v1/completions", openapi_extra=takes(CompletionBody))
     async def create_completion(request: Request) -> Response:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -76,12 +77,10 @@ def show(out: Output, report: Report) -> None:
 
 def require_plotting() -> None:
     """LlmrunError USAGE where there is nothing to plot with."""
-    try:
-        import matplotlib  # noqa: F401 (only whether it is there)
-    except ImportError:
+    if importlib.util.find_spec("matplotlib") is None:
         raise LlmrunError(
             USAGE, "--plot needs matplotlib, which is not installed", hint="pip install 'llmrun[plot]'"
-        ) from None
+        )
 
 
 def plot(report: Report, path: Path) -> None:

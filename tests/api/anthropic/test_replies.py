@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from llmrun.api import sse
 from llmrun.api.anthropic.bodies import MessagesBody
-from llmrun.api.anthropic.replies import Head, MessageReply, MessageStream, TokenCount
+from llmrun.api.anthropic.replies import Head, MessageReply, MessageStream
+from llmrun.api.input_tokens import InputTokens
 from llmrun.types import (
     CallArguments,
     CallStarted,
@@ -290,6 +291,6 @@ def test_ping_before_the_message_begins_is_a_comment() -> None:
 
 
 def test_token_count() -> None:
-    count = TokenCount()
+    count = InputTokens()
     count.add(0, Tokenized((1, 2, 3), (b"a", b"b", b"c")))
     assert count.body() == {"input_tokens": 3}

@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 
 from llmrun.api.anthropic.bodies import CountBody, MessagesBody
-from llmrun.api.anthropic.requests import to_count, to_request
+from llmrun.api.anthropic.requests import to_request
+from llmrun.api.input_tokens import to_count
 from llmrun.errors import INVALID_REQUEST, LlmrunError
 from llmrun.types import (
     GenerateRequest,
@@ -188,7 +189,7 @@ def test_to_request_last_message_without_a_word_is_left_out() -> None:
 
 def test_to_count_asks_for_the_prompt_that_a_message_would_have() -> None:
     fields = {"model": "tiny:1m", "system": "Be brief.", "messages": [HI]}
-    counted = to_count(CountBody.parse(fields), "req_1")
+    counted = to_count(to_request(CountBody.parse(fields), "req_1"))
     asked_for = asked(HI, system="Be brief.")
     assert isinstance(counted, TokenizeRequest)
     assert counted.prompt is not None

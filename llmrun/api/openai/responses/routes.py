@@ -13,8 +13,8 @@ from llmrun.api.answers import answers
 from llmrun.api.body import read_body
 from llmrun.api.delivery import EventStream, whole
 from llmrun.api.inflight import InFlight
+from llmrun.api.input_tokens import InputTokens, to_count
 from llmrun.api.oneline import Json
-from llmrun.api.openai.input_tokens import InputTokens, to_count
 from llmrun.api.openai.responses import replies
 from llmrun.api.openai.responses.bodies import InputTokensBody, ResponsesBody
 from llmrun.api.openai.responses.kept import KeptResponses
@@ -43,7 +43,8 @@ def responses_routes(service: Service, in_flight: InFlight) -> APIRouter:
         """How many tokens the prompt of such a response has; nothing is generated."""
         body = await read_body(request, InputTokensBody)
         asked = to_count(to_request(body, turns_of(body), request.state.request_id))
-        return JSONResponse(await whole(request, in_flight, answers(service, [asked]), InputTokens()))
+        count = InputTokens(object="response.input_tokens")
+        return JSONResponse(await whole(request, in_flight, answers(service, [asked]), count))
 
     @router.post("/v1/responses", openapi_extra=takes(ResponsesBody))
     @router.post("/responses", openapi_extra=takes(ResponsesBody), tags=["llama.cpp"])

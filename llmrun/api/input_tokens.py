@@ -1,4 +1,4 @@
-"""How many tokens a prompt has that a response, or a chat completion, of the same body would be given."""
+"""How many tokens a prompt has that an answer to the same body would be given."""
 
 from __future__ import annotations
 
@@ -12,9 +12,10 @@ def to_count(prompt: GenerateRequest) -> TokenizeRequest:
 
 
 class InputTokens:
-    """The reply, as OpenAI's `/v1/responses/input_tokens` has it."""
+    """The reply: the number, with what a dialect says beside it."""
 
-    def __init__(self) -> None:
+    def __init__(self, **beside: str) -> None:
+        self._beside = beside
         self._tokens = 0
 
     def add(self, _request: int, event: Event) -> None:
@@ -22,4 +23,4 @@ class InputTokens:
             self._tokens = len(event.tokens)
 
     def body(self) -> Json:
-        return {"object": "response.input_tokens", "input_tokens": self._tokens}
+        return {**self._beside, "input_tokens": self._tokens}
