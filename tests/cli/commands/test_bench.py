@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import builtins
+import importlib.util
 import json
+from importlib.machinery import ModuleSpec
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -71,14 +71,12 @@ def test_bench_wrong_words(stocked: Shell, words: tuple[str, ...], code: int, sa
 
 
 def test_bench_without_matplotlib_says_how_to_get_it(stocked: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
-    imported = builtins.__import__
+    found = importlib.util.find_spec
 
-    def refuse(name: str, *args: Any, **kwargs: Any) -> Any:
-        if name == "matplotlib":
-            raise ImportError(name)
-        return imported(name, *args, **kwargs)
+    def without(name: str, package: str | None = None) -> ModuleSpec | None:
+        return None if name == "matplotlib" else found(name, package)
 
-    monkeypatch.setattr(builtins, "__import__", refuse)
+    monkeypatch.setattr(importlib.util, "find_spec", without)
     done = stocked.run("bench", MODEL, "--plot", "x.png")
     assert done.code == 2
     assert "pip install 'llmrun[plot]'" in done.err
