@@ -24,13 +24,14 @@ else:
 ROOT = Path(__file__).resolve().parent.parent
 SOURCES = sorted((ROOT / "llmrun").rglob("*.py"))
 
-BASE = {"types", "errors", "hosts", "config", "log"}
+BASE = {"types", "errors", "hosts", "huge_pages", "config", "log"}
 
 # What each package may import of llmrun beside itself: a package or one module of it.
 MAY_IMPORT = {
     "types": set(),
     "errors": {"types"},
     "hosts": set(),
+    "huge_pages": set(),
     "config": {"types", "errors", "hosts"},
     "log": set(),
     "store": BASE,

@@ -18,6 +18,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import cast
 
+from llmrun import huge_pages
+
 log = logging.getLogger(__name__)
 
 STDIN, STDOUT, STDERR = 0, 1, 2
@@ -58,7 +60,7 @@ class Child(asyncio.SubprocessProtocol):
         """Start `command`. `on_output(STDOUT or STDERR, bytes)` is called as it writes, and `on_over()`
         when it exits or closes its stdout. OSError where it cannot be started."""
         # Without this, Python's -m looks for modules in the folder the daemon was started in first.
-        env = {**os.environ, "PYTHONSAFEPATH": "1"}
+        env = {**os.environ, **huge_pages.asking(os.environ), "PYTHONSAFEPATH": "1"}
         _, child = await asyncio.get_running_loop().subprocess_exec(
             lambda: cls(on_output, on_over),
             *command,

@@ -5,9 +5,10 @@ least recently used goes first, and is saved (in host memory, on disk) where it 
 leave through `KVMemory`. Knows no requests and no order in which they run.
 
 Where sequences share one cache on a CPU, each row of a step looks at all cells up to the last one in use, if
-only to pass over those of others: `KEPT` cells of ended sequences cost a tiny model's step a tenth of its
-time, a full cache most of it. Bringing a prefix back from host memory takes some 10 ms for a thousand tokens.
-So all but the newest go there as soon as they have more cells than `SavedPrefixes.kept`.
+only to pass over those of others: a thousand cells of ended sequences cost a tiny model's step a tenth of its
+time, a full cache most of it. Bringing a prefix back from host memory takes some 3 ms for a thousand tokens.
+So they go there as soon as they have more cells than `SavedPrefixes.kept`: all but the newest when a sequence
+ends, and that too when one begins that has another beginning.
 """
 
 from __future__ import annotations
@@ -87,8 +88,12 @@ class PrefixCache:
             self.retained.remove(other)  # a prefix of the new one serves nobody
             self.drop(other)
         self.retained.add(kv)
+        self.make_way(kv)
+
+    def make_way(self, keep: Resident | None) -> None:
+        """Move prefixes other than `keep` out of the way of those that run, down to what may stay."""
         kept = self.saved.kept
-        while kept is not None and self.cells.retained > kept and self.evict(keep=kv):
+        while kept is not None and self.cells.retained > kept and self.evict(keep):
             pass
 
     def may_give(self, kv: Resident, length: int) -> bool:

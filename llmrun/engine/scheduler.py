@@ -190,6 +190,7 @@ class Scheduler:
         sequence.cached = match.length
         self.shared += source is not None and match.length > 0
         prefixes = self.prefixes
+        prefixes.make_way(keep=source)
         if source is not None and source in prefixes.retained and prefixes.may_give(source, match.length):
             kv = prefixes.give(source, match.length)
         else:

@@ -22,7 +22,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
-from llmrun import log
+from llmrun import huge_pages, log
 from llmrun.errors import INTERNAL, MODEL_LOAD, LlmrunError
 from llmrun.runner.exhaustion import SPARE, exhausted
 from llmrun.runner.frames import (
@@ -144,6 +144,7 @@ class Runner:
         from llmrun.runner.statistics import Statistics
 
         self._loaded = load(self._spec, self._emit, lambda fraction: self._writer.put(LoadProgress(fraction)))
+        huge_pages.no_more()
         answers = Answers()
         self._writer.read = answers.read
         self._desk = Desk(self._loaded, answers, self._say, time.monotonic)

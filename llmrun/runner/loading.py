@@ -32,10 +32,11 @@ from llmrun.runner import step_times
 from llmrun.runner.drafting import drafters, load_small
 from llmrun.runner.embedding import open_embedding, warm_up_embedder
 from llmrun.runner.frames import Load, ModelInfo
-from llmrun.runner.kv_cache import saved_prefixes
+from llmrun.runner.kv_cache import kept_cells, saved_prefixes
 from llmrun.runner.load_progress import watched
 from llmrun.runner.machine import cores, gpu_memory, has_gpu
 from llmrun.runner.opening import open_model
+from llmrun.runner.passing_thread import on_passing_thread
 from llmrun.runner.sizing import Sizes, longest_input, sizes
 from llmrun.runner.vectors import VectorDesk
 from llmrun.store.anatomy import Anatomy, anatomy
@@ -116,7 +117,7 @@ def _prepare(spec: Load, path: Path, model: Model, headers: list[GGUFHeader], em
         clock=time.monotonic,
     )
     if engine is None:
-        warm_up_embedder(spec.name, embedder)
+        on_passing_thread(functools.partial(warm_up_embedder, spec.name, embedder))
     template = spec.template or model.chat_template
     pairs = PairEncoder(model.rank_template, model.vocab, model.vocab.pair_edges)
     return Loaded(
@@ -180,8 +181,9 @@ def _engine(spec: Load, model: Model, shape: Anatomy, adapters: list[Adapter], e
         ),
         adapters,
     )
-    _warm_up(spec, context)
+    on_passing_thread(functools.partial(_warm_up, spec, context))
     known = step_times.read(step_times.file_for(spec))
+    shared = chosen.unified and model.trimmable
     return Engine(
         context,
         batch=BATCH,
@@ -193,7 +195,7 @@ def _engine(spec: Load, model: Model, shape: Anatomy, adapters: list[Adapter], e
             trimmable=model.trimmable,
             streams=1 if chosen.unified else chosen.slots,
             flash=way.flash,
-            gpu=gpu,
+            kept=kept_cells(model.size, shape) if shared and not gpu else None,
         ),
         drafters=drafters(spec, context, small, chosen),
         threads=ThreadChoice(chosen.threads, known.threads) if spec.threads is None else None,

@@ -347,6 +347,20 @@ def test_end_with_more_retained_than_may_be_kept_saves_all_but_the_newest(
     assert again.cached == 14
 
 
+@pytest.mark.parametrize(("prompt", "staying"), [([*range(14), 77], [0]), ([70, 71, 72, 73], [])])
+def test_begin_with_more_retained_than_may_be_kept_saves_what_it_does_not_begin_with(
+    prompt: list[int], staying: list[int]
+) -> None:
+    world = World(cells=64, saved=1000, kept=1)
+    world.add(list(range(14)), max_tokens=4)
+    world.run()
+    world.add(prompt)
+    world.step(budget=64)
+    world.check()
+    assert [int(kv.tokens[0]) for kv in world.scheduler.prefixes.retained] == staying
+    assert world.memory.cells() == sum(s.computed for s in world.scheduler.running) + (3 if staying else 0)
+
+
 def test_end_without_host_memory_for_prefixes_keeps_all() -> None:
     assert three_ended(World(cells=64, saved=0, kept=1)) == [0, 100, 200]
 

@@ -1,0 +1,34 @@
+"""Pages of 2 MiB for weights and KV cache, where the system leaves it to programs to ask for them.
+
+A decoding step reads all weights, which in pages of 4 KiB means a walk through the page tables for each of
+them. Many Linux systems give huge pages to who asks (`transparent_hugepage/enabled` is `madvise`). llama.cpp
+does not ask, but glibc does in its place for what is allocated in large pieces, from version 2.35 on:
+https://www.gnu.org/software/libc/manual/html_node/Memory-Allocation-Tunables.html
+
+That is settled before a process begins. Once the caches are there it is better off: llama.cpp's compute
+buffer is for the largest step there can be, and huge pages would make more of it resident than steps touch.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import sys
+from collections.abc import Mapping
+
+_ASKED = "glibc.malloc.hugetlb"
+_TUNABLES = "GLIBC_TUNABLES"
+_PR_SET_THP_DISABLE = 41  # linux/prctl.h
+
+
+def asking(environment: Mapping[str, str]) -> dict[str, str]:
+    """What a process that is to have huge pages needs in its environment beside `environment`."""
+    settings = environment.get(_TUNABLES, "")
+    if sys.platform != "linux" or _ASKED in settings:
+        return {}
+    return {_TUNABLES: ":".join(filter(None, (settings, f"{_ASKED}=1")))}
+
+
+def no_more() -> None:
+    """Memory that this process touches from now on comes in small pages; what it has stays as it is."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_PR_SET_THP_DISABLE, 1, 0, 0, 0)
