@@ -1,12 +1,14 @@
-"""Pages of 2 MiB for weights and KV cache, where the system leaves it to programs to ask for them.
+"""Pages of 2 MiB for weights, where the system leaves it to programs to ask for them.
 
 A decoding step reads all weights, which in pages of 4 KiB means a walk through the page tables for each of
 them. Many Linux systems give huge pages to who asks (`transparent_hugepage/enabled` is `madvise`). llama.cpp
 does not ask, but glibc does in its place for what is allocated in large pieces, from version 2.35 on:
 https://www.gnu.org/software/libc/manual/html_node/Memory-Allocation-Tunables.html
 
-That is settled before a process begins. Once the caches are there it is better off: llama.cpp's compute
-buffer is for the largest step there can be, and huge pages would make more of it resident than steps touch.
+That is settled before a process begins. Once the weights are there it is better off. llama.cpp's compute
+buffer is for the largest step there can be: huge pages would make more of it resident than steps touch. And a
+KV cache is large, few of its cells are read, and a virtual machine may wait for huge pages of its host: 0.05
+to 0.8 s for 380 MB, against 0.2 s in small ones.
 """
 
 from __future__ import annotations

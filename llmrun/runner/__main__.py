@@ -143,8 +143,12 @@ class Runner:
         from llmrun.runner.loading import load
         from llmrun.runner.statistics import Statistics
 
-        self._loaded = load(self._spec, self._emit, lambda fraction: self._writer.put(LoadProgress(fraction)))
-        huge_pages.no_more()
+        self._loaded = load(
+            self._spec,
+            self._emit,
+            lambda fraction: self._writer.put(LoadProgress(fraction)),
+            huge_pages.no_more,
+        )
         answers = Answers()
         self._writer.read = answers.read
         self._desk = Desk(self._loaded, answers, self._say, time.monotonic)

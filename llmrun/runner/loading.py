@@ -80,8 +80,14 @@ class Loaded:
         self.model.close()
 
 
-def load(spec: Load, emit: Emit, on_progress: Callable[[float], None]) -> Loaded:
-    """Load the model and decode one token, so that a file that cannot run fails here.
+def load(
+    spec: Load,
+    emit: Emit,
+    on_progress: Callable[[float], None],
+    on_weights: Callable[[], None] = lambda: None,
+) -> Loaded:
+    """Load the model and decode one token, so that a file that cannot run fails here. `on_weights` is called
+    when the weights are in memory, and what they are computed with is not.
 
     Raises MODEL_LOAD or NO_MEMORY.
     """
@@ -90,6 +96,7 @@ def load(spec: Load, emit: Emit, on_progress: Callable[[float], None]) -> Loaded
     with watched(sum(file.stat().st_size for file in files if file.exists()), on_progress) as placed:
         model, headers = open_model(path, spec.gpu_layers, placed)
     try:
+        on_weights()
         return _prepare(spec, path, model, headers, emit)
     except BaseException:
         model.close()
