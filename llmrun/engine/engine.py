@@ -7,7 +7,6 @@ called on the engine thread, so it must be quick. Every request ends in one Fini
 
 from __future__ import annotations
 
-import queue
 from collections.abc import Callable, Iterable, Mapping
 
 from llmrun.engine.answering import stopped, take
@@ -16,6 +15,7 @@ from llmrun.engine.choosing import Choosers
 from llmrun.engine.counters import Counters
 from llmrun.engine.drafting import Drafter, Drafting
 from llmrun.engine.filling import fill
+from llmrun.engine.inbox import Inbox, Note
 from llmrun.engine.job import Job
 from llmrun.engine.request import EngineRequest
 from llmrun.engine.rows import Prefill, Row, prefill_of, slot_of
@@ -70,7 +70,7 @@ class Engine:
         self._drafting = Drafting(drafters if context.model.trimmable else (), self.cost, context.ctx)
         self._emit = emit
         self._clock = clock
-        self._inbox: queue.SimpleQueue[EngineRequest | str | None] = queue.SimpleQueue()
+        self._inbox = Inbox()
         self._jobs: dict[str, Job] = {}
         self._deadlines: dict[str, float] = {}
         self._choosers = Choosers(context)
@@ -135,17 +135,10 @@ class Engine:
 
     def _take_in(self) -> None:
         """Read the inbox; with nothing to do, wait for it, and meanwhile put on disk what only memory has."""
-        try:
-            while self.scheduler.idle and self._inbox.empty() and self.scheduler.prefixes.persist_one():
-                pass
-            note = self._inbox.get(block=self.scheduler.idle)
-            while True:
-                self._take(note)
-                note = self._inbox.get(block=False)
-        except queue.Empty:
-            pass
+        for note in self._inbox.read(wait=self.scheduler.idle, tidy=self.scheduler.prefixes.persist_one):
+            self._take(note)
 
-    def _take(self, note: EngineRequest | str | None) -> None:
+    def _take(self, note: Note) -> None:
         if note is None:
             self._stopping = True
         elif isinstance(note, EngineRequest):

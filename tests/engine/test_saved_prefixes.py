@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import os
+import threading
+import time
 from pathlib import Path
 
 import numpy as np
@@ -9,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from llmrun.engine.disk_prefixes import DiskPrefixes
-from llmrun.engine.resident import common_prefix
+from llmrun.engine.resident import Tokens, common_prefix
 from llmrun.engine.saved_prefixes import SavedPrefixes
 
 RUNS = st.lists(st.integers(0, 2), min_size=1, max_size=8).map(tuple)
@@ -203,3 +205,44 @@ def test_find_under_other_adapters_shares_nothing() -> None:
     assert saved.find(ids(range(9)), (1.0, 0.25)).shared == 0
     found = saved.find(ids(range(5)), (1.0, 0.5))
     assert (found.shared, found.total) == (5, 9)
+
+
+def test_prefix_that_waits_to_be_written_is_held_already(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    go_on = threading.Event()
+    write = DiskPrefixes._write
+
+    def slow(self: DiskPrefixes, tokens: Tokens, saved: bytes) -> None:
+        go_on.wait(10)
+        write(self, tokens, saved)
+
+    monkeypatch.setattr(DiskPrefixes, "_write", slow)
+    shelf = disk(tmp_path)
+    shelf.ready.wait(10)
+    shelf.put(ids(range(10)), state(range(10)))
+    assert shelf.holds(ids(range(10)))
+    assert shelf.holds(ids(range(5)))
+    assert not shelf.holds(ids(range(11)))
+    go_on.set()
+    shelf.close()
+    assert shelf.holds(ids(range(10)))
+    assert len(files(tmp_path)) == 1
+
+
+def test_prefix_that_cannot_be_written_is_not_offered_again_and_again_but_tried_when_put(
+    tmp_path: Path,
+) -> None:
+    folder = tmp_path / "model"
+    folder.write_text("no folder")
+    shelf = disk(tmp_path)
+    shelf.ready.wait(10)
+    shelf.put(ids(range(10)), state(range(10)))
+    shelf.put(ids(range(20, 30)), state(range(20, 30)), wait=True)
+    assert shelf.holds(ids(range(10)))
+    while shelf._queue.qsize():
+        time.sleep(0.01)
+    folder.unlink()
+    shelf.put(ids(range(10)), state(range(10)), wait=True)
+    shelf.close()
+    assert [path.parent.name for path in files(tmp_path)] == ["model"]

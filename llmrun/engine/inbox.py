@@ -1,0 +1,42 @@
+"""What other threads tell the engine's: requests, ids of cancelled ones, None at the end."""
+
+from __future__ import annotations
+
+import queue
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+
+from llmrun.engine.request import EngineRequest
+
+Note = EngineRequest | str | None
+
+CALM_S = 0.3
+"""Without a note for so long, there is time to tidy up."""
+
+
+class Inbox:
+    """`put` may be called from any thread, `read` from the engine's."""
+
+    def __init__(self) -> None:
+        self._notes: queue.SimpleQueue[Note] = queue.SimpleQueue()
+
+    def put(self, note: Note) -> None:
+        """Never waits."""
+        self._notes.put(note)
+
+    def read(self, *, wait: bool, tidy: Callable[[], bool]) -> Iterator[Note]:
+        """All notes there are; with `wait` at least one. While there is none, `tidy` is called, not too often:
+        whoever goes on at once should not wait for it. When it says that all is tidy, it is not called again."""
+        if wait:
+            yield self._first(tidy)
+        with suppress(queue.Empty):
+            while True:
+                yield self._notes.get(block=False)
+
+    def _first(self, tidy: Callable[[], bool]) -> Note:
+        untidy = True
+        while untidy:
+            with suppress(queue.Empty):
+                return self._notes.get(timeout=CALM_S)
+            untidy = tidy()
+        return self._notes.get()
