@@ -25,8 +25,8 @@ class Inbox:
         self._notes.put(note)
 
     def read(self, *, wait: bool, tidy: Callable[[], bool]) -> Iterator[Note]:
-        """All notes there are; with `wait` at least one. While there is none, `tidy` is called, not too often:
-        whoever goes on at once should not wait for it. When it says that all is tidy, it is not called again."""
+        """All notes there are; with `wait` at least one. While there is none, `tidy` is called until it says
+        that all is tidy. Not at once, for whoever goes on without a pause should not wait for it."""
         if wait:
             yield self._first(tidy)
         with suppress(queue.Empty):
