@@ -90,7 +90,7 @@ class PrefixCache:
         self.retained.add(kv)
         self.make_way(kv)
 
-    def make_way(self, keep: Resident | None) -> None:
+    def make_way(self, keep: Resident | None = None) -> None:
         """Move prefixes other than `keep` out of the way of those that run, down to what may stay."""
         kept = self.saved.kept
         while kept is not None and self.cells.retained > kept and self.evict(keep):

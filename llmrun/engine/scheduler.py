@@ -197,6 +197,7 @@ class Scheduler:
             kv = Resident(prefixes.take_slot(keep=source), sequence.tokens, sequence.request.adapters)
             if source is not None and match.length:
                 prefixes.share(source, kv, match.length)
+                prefixes.make_way()  # of what else the source has: often only a template's start is shared
             elif match.saved.shared:
                 sequence.cached = prefixes.bring_back(kv, match.saved)
         sequence.settle(kv)
