@@ -5,6 +5,7 @@ a busy neighbour every step waits for the thread that has no core. So the engine
 
 - At first trials of fewer threads, until one is lost. The outcome can be kept (`explored`).
 - Fewer again when steps take much longer than the fastest of as many rows did: somebody else is computing.
+  At once, where steps became so slow only after fewer threads had lost.
 - More again from time to time while there are fewer than there could be: the neighbour may be gone.
 
 A trial is a few steps. It is compared with the steps before it, row count by row count, and what was tried
@@ -44,6 +45,7 @@ class ThreadChoice:
         self._left = 0  # steps that the trial may have at most
         self._quiet_until = 0.0
         self._pause = _PAUSE_S
+        self._lost_at = 1.0  # how slow steps were when a trial of fewer was lost
 
     @property
     def next(self) -> int:
@@ -60,7 +62,7 @@ class ThreadChoice:
         as a share of what they did: 1 but where a trial was won."""
         if self._tried is None:
             self._take(rows, seconds)
-            if len(self._slowness) == WINDOW and now >= self._quiet_until:
+            if len(self._slowness) == WINDOW and (now >= self._quiet_until or self._changed):
                 self._consider()
             return 1.0
         self._left -= 1
@@ -72,6 +74,12 @@ class ThreadChoice:
         fastest = self._fastest.get(rows, seconds) * _FORGET
         self._fastest[rows] = min(fastest, seconds)
         self._slowness.append(seconds / self._fastest[rows])
+
+    @property
+    def _changed(self) -> bool:
+        """Whether steps became slow since fewer threads lost."""
+        bound = _BUSY * self._lost_at
+        return self.threads > 1 and self._slowness[-1] > bound and median(self._slowness) > bound
 
     def _consider(self) -> None:
         """Begin a trial, if there is a reason for one."""
@@ -91,6 +99,8 @@ class ThreadChoice:
             return 1.0
         won = count == WINDOW and share < _FASTER
         assert self._tried is not None
+        if not won and self._tried < self.threads:
+            self._lost_at = median(self._slowness)
         if won:
             self.threads = self._tried
             self._fastest.clear()

@@ -86,6 +86,19 @@ def test_busy_neighbour_costs_a_thread_until_it_is_gone() -> None:
     assert share(steps, 2, 140, 200) > 0.95
 
 
+def test_neighbour_that_comes_right_after_a_lost_trial_is_noticed_at_once() -> None:
+    choice = ThreadChoice(2)
+
+    def seconds(threads: int, rows: int, now: float) -> float:
+        return neighbour(2, 100)(threads, rows, now) / 20
+
+    work(choice, seconds, 2)
+    assert choice.explored
+    assert choice.threads == 2
+    steps = work(choice, seconds, 3, now=2)
+    assert share(steps, 1, 2.5, 3) > 0.9
+
+
 def test_busy_machine_at_the_first_trial_is_found_out_later() -> None:
     choice = ThreadChoice(2)
     work(choice, neighbour(0, 30), 30)
