@@ -14,23 +14,35 @@ to 0.8 s for 380 MB, against 0.2 s in small ones.
 from __future__ import annotations
 
 import ctypes
-import sys
 from collections.abc import Mapping
+from pathlib import Path
 
-_ASKED = "glibc.malloc.hugetlb"
+_WANTED = "glibc.malloc.hugetlb=1"
 _TUNABLES = "GLIBC_TUNABLES"
+_POLICY = Path("/sys/kernel/mm/transparent_hugepage")
+_SIZE = 2 << 20  # bytes; on some systems a huge page has half a gigabyte, which small heaps would become
 _PR_SET_THP_DISABLE = 41  # linux/prctl.h
 
 
-def asking(environment: Mapping[str, str]) -> dict[str, str]:
+def asking(environment: Mapping[str, str], policy: Path = _POLICY) -> dict[str, str]:
     """What a process that is to have huge pages needs in its environment beside `environment`."""
     settings = environment.get(_TUNABLES, "")
-    if sys.platform != "linux" or _ASKED in settings:
+    if _WANTED.partition("=")[0] in settings or not _given_to_who_asks(policy):
         return {}
-    return {_TUNABLES: ":".join(filter(None, (settings, f"{_ASKED}=1")))}
+    return {_TUNABLES: ":".join(filter(None, (settings, _WANTED)))}
 
 
-def no_more() -> None:
-    """Memory that this process touches from now on comes in small pages; what it has stays as it is."""
-    if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(_PR_SET_THP_DISABLE, 1, 0, 0, 0)
+def no_more(environment: Mapping[str, str], policy: Path = _POLICY) -> None:
+    """Memory that this process, which `asking` made ask, touches from now on comes in small pages; what it
+    has stays as it is."""
+    if _WANTED in environment.get(_TUNABLES, "") and _given_to_who_asks(policy):
+        one, none = ctypes.c_ulong(1), ctypes.c_ulong(0)
+        ctypes.CDLL(None).prctl(_PR_SET_THP_DISABLE, one, none, none, none)
+
+
+def _given_to_who_asks(policy: Path) -> bool:
+    try:
+        size = int((policy / "hpage_pmd_size").read_text())
+        return size == _SIZE and "[madvise]" in (policy / "enabled").read_text()
+    except (OSError, ValueError):  # no Linux, or one without them
+        return False

@@ -17,7 +17,6 @@ import secrets
 import struct
 import threading
 import zlib
-from collections import deque
 from pathlib import Path
 
 import numpy as np
@@ -31,8 +30,6 @@ from llmrun.store.kv_files import HEAD, MAGIC, SUFFIX, kv_files
 _MAX_TOKENS = 1 << 24
 _QUEUED = 2
 """Files that may wait to be written; while so many do, a further one is not kept: memory is bounded."""
-_FAILED = 64
-"""Prefixes that could not be written, and are not offered anew for lying in memory only."""
 
 
 class DiskPrefixes:
@@ -54,24 +51,20 @@ class DiskPrefixes:
         self.size = 0
         """Bytes of the files of this key, as far as nobody else removed any."""
         self._queue: queue.Queue[tuple[Tokens, bytes] | None] = queue.Queue(_QUEUED)
-        self._unwritten: deque[Tokens] = deque(maxlen=_QUEUED + _FAILED)
-        """Those that wait, the one that is being written, and those that could not be."""
         self.ready = threading.Event()
         """Set once the files that were there are known; until then they are misses."""
         self._writer = threading.Thread(target=self._work, name="kv-files", daemon=True)
         self._writer.start()
 
-    def put(self, tokens: Tokens, state: bytes, *, wait: bool = False) -> None:
-        """Have the prefix written. Without `wait` it is not where the writer is behind."""
-        if len(state) > self._capacity or self._stored(tokens):
-            return
-        tokens = tokens.copy()
-        with self._lock:
-            self._unwritten.append(tokens)
+    def put(self, tokens: Tokens, state: bytes, *, wait: bool = False) -> bool:
+        """Have the prefix written. Without `wait`, False where the writer is behind: try again."""
+        if len(state) > self._capacity or self.holds(tokens):
+            return True
         try:
-            self._queue.put((tokens, state), block=wait)
+            self._queue.put((tokens.copy(), state), block=wait)
         except queue.Full:
-            self._settle(tokens)
+            return False
+        return True
 
     def find(self, tokens: Tokens) -> Saved:
         """The file that shares most with a prompt."""
@@ -80,13 +73,8 @@ class DiskPrefixes:
             return NOTHING_SAVED if name is None else Saved(name, shared, len(self._tokens[name]))
 
     def holds(self, tokens: Tokens) -> bool:
-        """Whether a file has exactly this prefix, or one that begins with it and can be cut to it; or will
-        have, or cannot be written."""
-        if self._stored(tokens):
-            return True
-        with self._lock:
-            unwritten = list(self._unwritten)
-        return any(np.array_equal(each if self._whole else each[: len(tokens)], tokens) for each in unwritten)
+        """Whether a file has exactly this prefix, or one that begins with it and can be cut to it."""
+        return self.find(tokens).shared == len(tokens)
 
     def take(self, key: str) -> bytes | None:
         """The KV in a file; None, and the file is forgotten, where it cannot be had."""
@@ -111,9 +99,6 @@ class DiskPrefixes:
         self._queue.put(None)
         self._writer.join()
 
-    def _stored(self, tokens: Tokens) -> bool:
-        return self.find(tokens).shared == len(tokens)
-
     # --- the writer's thread
 
     def _work(self) -> None:
@@ -121,22 +106,14 @@ class DiskPrefixes:
             self._read_folder()
         self.ready.set()
         while (item := self._queue.get()) is not None:
-            if self._stored(item[0]) or self._write_or_say(*item):
-                self._settle(item[0])
+            if not self.holds(item[0]):
+                self._write_or_say(*item)
 
-    def _settle(self, tokens: Tokens) -> None:
-        """They are no longer to be written."""
-        with self._lock:
-            left = [each for each in self._unwritten if each is not tokens]
-            self._unwritten = deque(left, self._unwritten.maxlen)
-
-    def _write_or_say(self, tokens: Tokens, state: bytes) -> bool:
+    def _write_or_say(self, tokens: Tokens, state: bytes) -> None:
         try:
             self._write(tokens, state)
-        except OSError as error:
+        except Exception as error:  # whatever it is, the writer goes on: `close` waits for it
             log.ROOT.warning("a KV prefix could not be kept in %s: %s", self._folder, error)
-            return False
-        return True
 
     def _read_folder(self) -> None:
         for path in self._folder.glob("*" + SUFFIX):

@@ -17,11 +17,12 @@ from llmrun.engine.counters import Counters
 from llmrun.engine.engine import Emit
 from llmrun.engine.vectors import Input, Room, VectorQueue, VectorRequest
 from llmrun.errors import CANCELLED, INTERNAL, SHUTTING_DOWN, LlmrunError
-from llmrun.llama import EmbeddingContext, Vector
+from llmrun.llama import EmbeddingContext, Tokens, Vector
 from llmrun.llama.embedding import SHARED_ROWS
 from llmrun.types import Embedded, Event, Failed, Finished, Ranked
 
 OpenContext = Callable[[int], EmbeddingContext]
+Embed = Callable[[EmbeddingContext, list[Tokens]], list[Vector] | None]
 
 
 class Embedder:
@@ -29,14 +30,22 @@ class Embedder:
 
     open_context  makes the context for inputs of so many tokens, when the first such input comes; where it
                   raises LlmrunError, that input's request fails
+    embed         calls the context's method of that name
     """
 
     def __init__(
-        self, open_context: OpenContext, *, longest: int, emit: Emit, clock: Callable[[], float]
+        self,
+        open_context: OpenContext,
+        *,
+        longest: int,
+        emit: Emit,
+        clock: Callable[[], float],
+        embed: Embed = EmbeddingContext.embed,
     ) -> None:
         self.longest = longest
         self.counters = Counters()
         self._open_context = open_context
+        self._embed = embed
         self._short: EmbeddingContext | None = None
         self._long: EmbeddingContext | None = None
         self._emit = emit
@@ -120,7 +129,7 @@ class Embedder:
         for request, _ in inputs:
             if request.started is None:
                 request.started = began
-        vectors = context.embed([each.tokens for each in inputs])
+        vectors = self._embed(context, [each.tokens for each in inputs])
         if vectors is not None:
             self.counters.steps += 1
             self._answer(inputs, vectors)

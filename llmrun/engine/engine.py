@@ -135,7 +135,7 @@ class Engine:
 
     def _take_in(self) -> None:
         """Read the inbox; with nothing to do, wait for it, and meanwhile put on disk what only memory has."""
-        for note in self._inbox.read(wait=self.scheduler.idle, tidy=self.scheduler.prefixes.persist_one):
+        for note in self._inbox.read(wait=self.scheduler.idle, tidy_one=self.scheduler.prefixes.persist_one):
             self._take(note)
 
     def _take(self, note: Note) -> None:

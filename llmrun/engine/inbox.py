@@ -24,19 +24,19 @@ class Inbox:
         """Never waits."""
         self._notes.put(note)
 
-    def read(self, *, wait: bool, tidy: Callable[[], bool]) -> Iterator[Note]:
-        """All notes there are; with `wait` at least one. While there is none, `tidy` is called until it says
-        that all is tidy. Not at once, for whoever goes on without a pause should not wait for it."""
+    def read(self, *, wait: bool, tidy_one: Callable[[], bool]) -> Iterator[Note]:
+        """All notes there are; with `wait` at least one. While it waits, `tidy_one` is called until it says
+        that nothing was left (False). Not at once: whoever goes on without a pause should not wait for it."""
         if wait:
-            yield self._first(tidy)
+            yield self._first(tidy_one)
         with suppress(queue.Empty):
             while True:
                 yield self._notes.get(block=False)
 
-    def _first(self, tidy: Callable[[], bool]) -> Note:
+    def _first(self, tidy_one: Callable[[], bool]) -> Note:
         untidy = True
         while untidy:
             with suppress(queue.Empty):
                 return self._notes.get(timeout=CALM_S)
-            untidy = tidy()
+            untidy = tidy_one()
         return self._notes.get()

@@ -32,6 +32,8 @@ class PrefixCache:
         self.free_slots = list(range(slots))
         self.retained = RetainedPrefixes()
         self.saved = saved
+        self._new: dict[Resident, None] = {}  # retained ones that were not offered to the disk
+        self._too_long: int | None = None  # tokens from which on host memory took none
 
     # --- room
 
@@ -72,6 +74,7 @@ class PrefixCache:
 
     def drop(self, kv: Resident) -> None:
         """Give up the cells and the slot of what nothing runs in."""
+        self._new.pop(kv, None)
         self._memory.drop(kv.slot)
         self.cells.release(kv.cells)
         heappush(self.free_slots, kv.slot)
@@ -88,13 +91,29 @@ class PrefixCache:
             self.retained.remove(other)  # a prefix of the new one serves nobody
             self.drop(other)
         self.retained.add(kv)
+        self._new[kv] = None
         self.make_way(kv)
 
     def make_way(self, keep: Resident | None = None) -> None:
-        """Move prefixes other than `keep` out of the way of those that run, down to what may stay."""
+        """Move prefixes other than `keep` to host memory, out of the way of those that run, until no more are
+        left than may stay; or to where one is too large for it."""
         kept = self.saved.kept
-        while kept is not None and self.cells.retained > kept and self.evict(keep):
-            pass
+        while kept is not None and self.cells.retained > kept:
+            victim = self.retained.oldest(keep)
+            if victim is None or not self._may_leave(victim):
+                return
+            self.retained.remove(victim)
+            self.drop(victim)
+
+    def _may_leave(self, kv: Resident) -> bool:
+        if kv.length < self.saved.least:
+            return True
+        if self._too_long is not None and kv.length >= self._too_long:
+            return False
+        if self._save(kv):
+            return True
+        self._too_long = kv.length
+        return False
 
     def may_give(self, kv: Resident, length: int) -> bool:
         """Whether a new sequence moves into a retained prefix itself: all of it is wanted, or its
@@ -105,6 +124,7 @@ class PrefixCache:
         """Hand the first `length` tokens of a retained prefix over to a sequence that runs in its slot."""
         kv = self._cut(kv, length)
         self.retained.remove(kv)
+        self._new.pop(kv, None)
         self.cells.pin(kv.cells)
         return kv
 
@@ -114,10 +134,9 @@ class PrefixCache:
         kv.extend(self.cells.share(source.cells[:length].copy()))
         self.retained.touch(source)
 
-    def bring_back(self, kv: Resident, saved: Saved) -> int:
-        """Restore into an empty `kv` what a prompt shares with a saved prefix; how many tokens: 0 where it
-        cannot be had."""
-        state = self.saved.take(saved)
+    def bring_back(self, kv: Resident, saved: Saved, state: bytes | None) -> int:
+        """Restore into an empty `kv` what a prompt shares with a saved prefix, `state` by `saved.take`; how
+        many tokens: 0 where it cannot be had."""
         if state is None or not self._memory.restore(kv.slot, state):
             self._memory.drop(kv.slot)
             return 0
@@ -140,17 +159,26 @@ class PrefixCache:
 
     # --- what outlives the KV cache
 
-    def _save(self, kv: Resident) -> None:
-        if self.saved.on:
-            self.saved.put(kv.tokens, self._memory.save(kv.slot), kv.adapters)
+    def _save(self, kv: Resident) -> bool:
+        """Whether host memory has it then."""
+        if not self.saved.on:
+            return False
+        if self.saved.holds(kv.tokens, kv.adapters):
+            return True
+        return self.saved.put(kv.tokens, self._memory.save(kv.slot), kv.adapters)
 
     def persist_one(self) -> bool:
-        """Put the next retained prefix that only the KV cache has on the disk too; False: there is none."""
-        for kv in self.retained:
-            if kv.length >= self.saved.least and not self.saved.holds_on_disk(kv.tokens, kv.adapters):
-                self.saved.persist(kv.tokens, self._memory.save(kv.slot), kv.adapters)
-                return True
-        return False
+        """Put the next prefix that only memory has on the disk too, each once; False: all were."""
+        while self._new:
+            kv = next(iter(self._new))
+            worth = kv in self.retained and kv.length >= self.saved.least
+            if not worth or self.saved.holds_on_disk(kv.tokens, kv.adapters):
+                del self._new[kv]
+                continue
+            if self.saved.persist(kv.tokens, self._memory.save(kv.slot), kv.adapters):
+                del self._new[kv]
+            return True
+        return self.saved.persist_one()
 
     def close(self) -> None:
         """Save everything that is retained; returns when it is where it goes."""

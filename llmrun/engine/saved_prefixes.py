@@ -31,7 +31,7 @@ class Shelf(Protocol):
 
     size: int
 
-    def put(self, tokens: Tokens, state: bytes, *, wait: bool = False) -> None: ...
+    def put(self, tokens: Tokens, state: bytes, *, wait: bool = False) -> bool: ...
     def find(self, tokens: Tokens) -> Saved: ...
     def take(self, key: str) -> bytes | None: ...
     def holds(self, tokens: Tokens) -> bool: ...
@@ -69,6 +69,7 @@ class SavedPrefixes:
         self._whole = whole
         self._tree: PrefixTree[int] = PrefixTree()
         self._kept: OrderedDict[int, _Kept] = OrderedDict()  # least recently used first
+        self._new: dict[int, None] = {}  # those of them that were not offered to the disk
         self._next = 0
         self.ram_bytes = 0
         self.ram_hits = self.disk_hits = 0
@@ -83,26 +84,29 @@ class SavedPrefixes:
         """Bytes of the files that are known."""
         return 0 if self._disk is None else self._disk.size
 
-    def put(self, tokens: Tokens, state: bytes, adapters: Adapters = ()) -> None:
-        """Keep a prefix, in place of those that it begins with; one that begins with it serves as well."""
+    def put(self, tokens: Tokens, state: bytes, adapters: Adapters = ()) -> bool:
+        """Keep a prefix, in place of those that it begins with; one that begins with it serves as well.
+        Returns whether host memory has it now."""
+        if self.holds(tokens, adapters):
+            return True
         tokens = under(adapters, tokens)
-        if self._holds(tokens):
-            return
         if len(state) > self._ram:
             if self._disk is not None:
                 self._disk.put(tokens, state)
-            return
+            return False
         if not self._whole:
             for key in self._tree.prefixes(tokens):
                 self._forget(key)
         key, self._next = self._next, self._next + 1
         self._kept[key] = _Kept(tokens.copy(), state)
+        self._new[key] = None
         self._tree.add(tokens, key)
         self.ram_bytes += len(state)
         while self.ram_bytes > self._ram:
             oldest = self._forget(next(iter(self._kept)))
             if self._disk is not None:
                 self._disk.put(*oldest)
+        return True
 
     def find(self, tokens: Tokens, adapters: Adapters = ()) -> Saved:
         """The saved prefix that shares most with a prompt; on a tie the one in memory."""
@@ -130,10 +134,18 @@ class SavedPrefixes:
                 self.ram_hits += 1
         return state
 
-    def persist(self, tokens: Tokens, state: bytes, adapters: Adapters = ()) -> None:
-        """Put a prefix that stays resident on the disk too, in case the process ends."""
-        if self._disk is not None:
-            self._disk.put(under(adapters, tokens), state)
+    def persist(self, tokens: Tokens, state: bytes, adapters: Adapters = ()) -> bool:
+        """Put a prefix that stays resident on the disk too, in case the process ends. False: try again."""
+        return self._disk is None or self._disk.put(under(adapters, tokens), state)
+
+    def persist_one(self) -> bool:
+        """Put the next of those in host memory on the disk too; False: all were."""
+        if self._disk is None or not self._new:
+            return False
+        key = next(iter(self._new))
+        if self._disk.put(*self._kept[key]):
+            del self._new[key]
+        return True
 
     def holds_on_disk(self, tokens: Tokens, adapters: Adapters = ()) -> bool:
         """Whether nothing is to be gained by `persist`."""
@@ -146,7 +158,9 @@ class SavedPrefixes:
                 self._disk.put(*kept, wait=True)
             self._disk.close()
 
-    def _holds(self, tokens: Tokens) -> bool:
+    def holds(self, tokens: Tokens, adapters: Adapters = ()) -> bool:
+        """Whether host memory has a prefix, or one that begins with it and can be cut to it."""
+        tokens = under(adapters, tokens)
         shared, key = self._tree.longest(tokens)
         if key is None or shared < len(tokens):
             return False
@@ -154,6 +168,7 @@ class SavedPrefixes:
 
     def _forget(self, key: int) -> _Kept:
         kept = self._kept.pop(key)
+        self._new.pop(key, None)
         self._tree.remove(kept.tokens, key)
         self.ram_bytes -= len(kept.state)
         return kept

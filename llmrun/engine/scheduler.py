@@ -190,6 +190,8 @@ class Scheduler:
         sequence.cached = match.length
         self.shared += source is not None and match.length > 0
         prefixes = self.prefixes
+        # Taken first: making way may push it out of host memory.
+        state = prefixes.saved.take(match.saved) if match.saved.shared else None
         prefixes.make_way(keep=source)
         if source is not None and source in prefixes.retained and prefixes.may_give(source, match.length):
             kv = prefixes.give(source, match.length)
@@ -199,7 +201,7 @@ class Scheduler:
                 prefixes.share(source, kv, match.length)
                 prefixes.make_way()  # of what else the source has: often only a template's start is shared
             elif match.saved.shared:
-                sequence.cached = prefixes.bring_back(kv, match.saved)
+                sequence.cached = prefixes.bring_back(kv, match.saved, state)
         sequence.settle(kv)
         self._insert(sequence)
 

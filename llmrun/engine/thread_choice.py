@@ -85,6 +85,8 @@ class ThreadChoice:
         """Begin a trial, if there is a reason for one."""
         self._left = 4 * WINDOW
         busy = median(self._slowness) > _BUSY
+        if not busy:
+            self._lost_at = 1.0
         if self.threads > 1 and (busy or not self.explored):
             self._tried = self.threads - max(1, self.threads // 4)
         elif self.threads < self.most and not busy:

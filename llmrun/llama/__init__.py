@@ -6,7 +6,7 @@ crashes. What is still open then is left to the operating system.
 """
 
 from llmrun.llama.adapter import Adapter
-from llmrun.llama.batch import Batch
+from llmrun.llama.batch import Batch, Tokens
 from llmrun.llama.context import Context, ContextSettings, DecodeStatus
 from llmrun.llama.devices import Device, devices, system_info
 from llmrun.llama.embedding import EmbeddingContext, Vector
@@ -27,6 +27,7 @@ __all__ = [
     "EmbeddingContext",
     "Model",
     "SamplerChain",
+    "Tokens",
     "TracedChain",
     "Vector",
     "Vocab",

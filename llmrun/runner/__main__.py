@@ -4,8 +4,8 @@ What any model needs is imported before there is one: a daemon starts its first 
 request.
 
 Threads: this one reads frames; one prepares (loads the model, then tokenises prompts), and one does so
-for what may take long; one is the engine, one the embedder; one writes frames. A death of
-either of these ends the process, so that the daemon sees it.
+for what may take long; one is the engine, one the embedder; one writes frames; others pass
+(`passing_thread`). A death of either of these ends the process, so that the daemon sees it.
 """
 
 from __future__ import annotations
@@ -147,7 +147,7 @@ class Runner:
             self._spec,
             self._emit,
             lambda fraction: self._writer.put(LoadProgress(fraction)),
-            huge_pages.no_more,
+            lambda: huge_pages.no_more(os.environ),
         )
         answers = Answers()
         self._writer.read = answers.read

@@ -8,9 +8,10 @@ import psutil
 
 from llmrun.engine import Embedder
 from llmrun.errors import MODEL_LOAD, NO_MEMORY, LlmrunError
-from llmrun.llama import Adapter, EmbeddingContext, Model
+from llmrun.llama import Adapter, EmbeddingContext, Model, Tokens, Vector
 from llmrun.runner.frames import Load
 from llmrun.runner.machine import cores, gpu_memory
+from llmrun.runner.passing_thread import on_passing_thread
 from llmrun.store.anatomy import Anatomy
 from llmrun.store.plan import embedding_bytes
 
@@ -28,6 +29,12 @@ def open_embedding(
             hint="send shorter inputs",
         )
     return EmbeddingContext(model, tokens, spec.threads or cores(), adapters)
+
+
+def embed_apart(context: EmbeddingContext, inputs: list[Tokens]) -> list[Vector] | None:
+    """`EmbeddingContext.embed` for a model whose engine computes too: it shall have the only team of threads
+    (`llmrun.runner.passing_thread`)."""
+    return on_passing_thread(lambda: context.embed(inputs))
 
 
 def warm_up_embedder(name: str, embedder: Embedder) -> None:

@@ -20,10 +20,10 @@ from llmrun.store.disk import free_space
 _BYTES_A_HEAD = 1_600
 
 
-def kept_cells(size: int, shape: Anatomy) -> int:
+def kept_cells(shape: Anatomy) -> int:
     """Cells that ended sequences may keep in a cache that is shared on a CPU (`llmrun.engine.prefix_cache`):
-    those cost a step of a model of `size` bytes a hundredth of its time."""
-    return size // (_BYTES_A_HEAD * max(1, len(shape.layers) * shape.heads))
+    passing over them takes about a hundredth of the time in which a step reads its weights."""
+    return shape.active // (_BYTES_A_HEAD * max(1, len(shape.layers) * shape.heads))
 
 
 def saved_prefixes(

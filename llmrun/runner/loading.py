@@ -23,14 +23,15 @@ from llmrun.llama import (
     Context,
     ContextSettings,
     DecodeStatus,
+    EmbeddingContext,
     Model,
     devices,
     guide_tokenizer,
 )
 from llmrun.llama.embedding import SHARED_ROWS, SLOTS
 from llmrun.runner import step_times
-from llmrun.runner.drafting import drafters, load_small
-from llmrun.runner.embedding import open_embedding, warm_up_embedder
+from llmrun.runner.drafting import Small, drafters, load_small
+from llmrun.runner.embedding import embed_apart, open_embedding, warm_up_embedder
 from llmrun.runner.frames import Load, ModelInfo
 from llmrun.runner.kv_cache import kept_cells, saved_prefixes
 from llmrun.runner.load_progress import watched
@@ -96,24 +97,32 @@ def load(
     with watched(sum(file.stat().st_size for file in files if file.exists()), on_progress) as placed:
         model, headers = open_model(path, spec.gpu_layers, placed)
     try:
-        on_weights()
-        return _prepare(spec, path, model, headers, emit)
+        return _prepare(spec, path, model, headers, emit, on_weights)
     except BaseException:
         model.close()
         raise
 
 
-def _prepare(spec: Load, path: Path, model: Model, headers: list[GGUFHeader], emit: Emit) -> Loaded:
+def _prepare(
+    spec: Load,
+    path: Path,
+    model: Model,
+    headers: list[GGUFHeader],
+    emit: Emit,
+    on_weights: Callable[[], None],
+) -> Loaded:
     if reason := model.unservable:
         raise LlmrunError(MODEL_LOAD, f"{spec.name} {reason}", hint="use a decoder-only chat model")
     shape, kind = anatomy(headers), facts_of(headers, path).kind
     adapters = [Adapter(model, Path(path)) for path in spec.adapters]
+    small = load_small(spec, model) if kind not in VECTOR_KINDS else None
+    on_weights()
     if kind in VECTOR_KINDS:
         engine, parallel = None, 1 if model.has_memory else SLOTS - 1
         longest = longest_input(spec.ctx, model.ctx_train, bounded=not model.has_memory)
         kv_bytes = shape.kv_bytes(min(longest, SHARED_ROWS), "f16")
     else:
-        engine = _engine(spec, model, shape, adapters, emit)
+        engine = _engine(spec, model, shape, adapters, small, emit)
         longest, parallel = engine.ctx, engine.scheduler.parallel
         caches = streams(shape, spec.kv_layout, spec.parallel)
         kv_bytes = caches * shape.kv_bytes(longest, spec.kv_type)
@@ -122,6 +131,7 @@ def _prepare(spec: Load, path: Path, model: Model, headers: list[GGUFHeader], em
         longest=longest,
         emit=emit,
         clock=time.monotonic,
+        embed=EmbeddingContext.embed if engine is None else embed_apart,
     )
     if engine is None:
         on_passing_thread(functools.partial(warm_up_embedder, spec.name, embedder))
@@ -151,9 +161,10 @@ def _prepare(spec: Load, path: Path, model: Model, headers: list[GGUFHeader], em
     )
 
 
-def _engine(spec: Load, model: Model, shape: Anatomy, adapters: list[Adapter], emit: Emit) -> Engine:
+def _engine(
+    spec: Load, model: Model, shape: Anatomy, adapters: list[Adapter], small: Small | None, emit: Emit
+) -> Engine:
     """The engine of a model that writes, over a context that has computed one token."""
-    small = load_small(spec, model)
     chosen = sizes(
         spec,
         shape,
@@ -202,7 +213,7 @@ def _engine(spec: Load, model: Model, shape: Anatomy, adapters: list[Adapter], e
             trimmable=model.trimmable,
             streams=1 if chosen.unified else chosen.slots,
             flash=way.flash,
-            kept=kept_cells(model.size, shape) if shared and not gpu else None,
+            kept=kept_cells(shape) if shared and not gpu else None,
         ),
         drafters=drafters(spec, context, small, chosen),
         threads=ThreadChoice(chosen.threads, known.threads) if spec.threads is None else None,

@@ -1,4 +1,4 @@
-"""Native work before a model's own thread runs, on a thread that ends with it.
+"""Native work beside the engine's, on a thread that ends with it.
 
 OpenMP keeps a team of compute threads for every thread that ever computed. Once those of all teams are more
 than there are cores, libgomp lets none of them spin for more than 100 rounds before it sleeps
@@ -8,12 +8,32 @@ the thread that it was for.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future
+from typing import TypeVar
+
+Result = TypeVar("Result")
 
 
-def on_passing_thread(work: Callable[[], None]) -> None:
-    """Do `work` on a thread of its own, and wait until that has ended. Raises what `work` raises, and
-    RuntimeError where there is no memory for the thread's stack."""
-    with ThreadPoolExecutor(1) as thread:
-        thread.submit(work).result()
+def on_passing_thread(work: Callable[[], Result]) -> Result:
+    """The result of `work`, done on a thread of its own that has ended then; or on this one, where there is
+    no memory for another. Raises what `work` raises."""
+    done: Future[Result] = Future()
+
+    def run() -> None:
+        try:
+            done.set_result(work())
+        except BaseException as error:
+            done.set_exception(error)
+
+    thread = threading.Thread(target=run, name="passing", daemon=True)
+    try:
+        thread.start()
+    except RuntimeError:
+        return work()
+    try:
+        thread.join()
+    finally:
+        thread.join()  # after Ctrl-C as well: what it computes with is freed next
+    return done.result()

@@ -6,7 +6,8 @@ engine's thread asks for more; the compute threads that it starts inherit that. 
 what they serve, keep their place.
 
 Linux may deal out time to sessions first (sched(7), "The autogroup feature"): then niceness counts within a
-session only, and the runner, which has one of its own, asks for it as well.
+session only, and the runner's session, which is its own, asks for more as well. That lifts its other threads
+too.
 """
 
 from __future__ import annotations

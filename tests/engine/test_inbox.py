@@ -1,38 +1,51 @@
 from __future__ import annotations
 
-import threading
-import time
-from itertools import islice
+from queue import Empty
 
 import pytest
 
-from llmrun.engine import inbox
-from llmrun.engine.inbox import Inbox
+from llmrun.engine.inbox import CALM_S, Inbox, Note
+
+
+class Calm:
+    """A queue of notes that never come in time, until somebody waits for one without end."""
+
+    def __init__(self, last: Note) -> None:
+        self.last = last
+        self.waits: list[float | None] = []
+
+    def get(self, timeout: float | None = None) -> Note:
+        self.waits.append(timeout)
+        if timeout is None:
+            return self.last
+        raise Empty
 
 
 def test_read_without_waiting_gives_what_is_there_in_order() -> None:
     notes = Inbox()
-    assert list(notes.read(wait=False, tidy=lambda: False)) == []
+    assert list(notes.read(wait=False, tidy_one=lambda: False)) == []
     notes.put("a")
     notes.put(None)
-    assert list(notes.read(wait=False, tidy=lambda: False)) == ["a", None]
+    assert list(notes.read(wait=False, tidy_one=lambda: False)) == ["a", None]
 
 
-def test_read_tidies_up_only_once_it_is_calm_and_only_until_all_is_tidy(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(inbox, "CALM_S", 0.01)
+def test_read_of_what_is_there_tidies_nothing() -> None:
     notes, tidied = Inbox(), [0]
 
-    def tidy() -> bool:
+    def tidy_one() -> bool:
         tidied[0] += 1
-        return tidied[0] < 3
+        return True
 
     notes.put("at once")
-    assert next(notes.read(wait=True, tidy=tidy)) == "at once"
+    assert list(notes.read(wait=True, tidy_one=tidy_one)) == ["at once"]
     assert tidied == [0]
-    threading.Timer(0.5, notes.put, ["late"]).start()
-    began = time.monotonic()
-    assert list(islice(notes.read(wait=True, tidy=tidy), 1)) == ["late"]
-    assert tidied == [3]
-    assert time.monotonic() - began >= 0.4
+
+
+def test_read_while_nothing_comes_tidies_up_one_by_one_with_calm_in_front_of_each(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    notes, calm, left = Inbox(), Calm("late"), [True, True, False]
+    monkeypatch.setattr(notes, "_notes", calm)
+    assert next(notes.read(wait=True, tidy_one=lambda: left.pop(0))) == "late"
+    assert calm.waits == [CALM_S, CALM_S, CALM_S, None]
+    assert left == []

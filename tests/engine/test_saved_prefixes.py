@@ -1,8 +1,6 @@
 from __future__ import annotations
 
 import os
-import threading
-import time
 from pathlib import Path
 
 import numpy as np
@@ -207,42 +205,43 @@ def test_find_under_other_adapters_shares_nothing() -> None:
     assert (found.shared, found.total) == (5, 9)
 
 
-def test_prefix_that_waits_to_be_written_is_held_already(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_persist_offers_each_prefix_in_host_memory_to_the_disk_once(tmp_path: Path) -> None:
+    shelf = disk(tmp_path)
+    shelf.ready.wait(10)
+    saved = SavedPrefixes(1000, shelf)
+    assert not saved.persist_one()
+    saved.put(ids(range(10)), state(range(10)))
+    saved.put(ids(range(20, 30)), state(range(20, 30)))
+    offered = 0
+    while saved.persist_one():
+        offered += 1
+    assert offered >= 2  # more where the writer was behind
+    shelf.close()
+    assert len(files(tmp_path)) == 2
+    assert not saved.persist_one()
+
+
+def test_put_of_what_host_memory_has_no_room_for_says_so() -> None:
+    saved = SavedPrefixes(100)
+    assert not saved.put(ids(range(10)), state(range(10), size=101))
+    assert saved.put(ids(range(10)), state(range(10), size=100))
+    assert saved.put(ids(range(5)), b"the longer one serves for it")
+
+
+def test_file_that_cannot_be_written_costs_only_itself(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    go_on = threading.Event()
     write = DiskPrefixes._write
 
-    def slow(self: DiskPrefixes, tokens: Tokens, saved: bytes) -> None:
-        go_on.wait(10)
-        write(self, tokens, saved)
+    def failing(self: DiskPrefixes, tokens: Tokens, content: bytes) -> None:
+        if len(tokens) == 10:
+            raise MemoryError("no room for a copy")
+        write(self, tokens, content)
 
-    monkeypatch.setattr(DiskPrefixes, "_write", slow)
+    monkeypatch.setattr(DiskPrefixes, "_write", failing)
     shelf = disk(tmp_path)
-    shelf.ready.wait(10)
-    shelf.put(ids(range(10)), state(range(10)))
-    assert shelf.holds(ids(range(10)))
-    assert shelf.holds(ids(range(5)))
-    assert not shelf.holds(ids(range(11)))
-    go_on.set()
-    shelf.close()
-    assert shelf.holds(ids(range(10)))
-    assert len(files(tmp_path)) == 1
-
-
-def test_prefix_that_cannot_be_written_is_not_offered_again_and_again_but_tried_when_put(
-    tmp_path: Path,
-) -> None:
-    folder = tmp_path / "model"
-    folder.write_text("no folder")
-    shelf = disk(tmp_path)
-    shelf.ready.wait(10)
-    shelf.put(ids(range(10)), state(range(10)))
-    shelf.put(ids(range(20, 30)), state(range(20, 30)), wait=True)
-    assert shelf.holds(ids(range(10)))
-    while shelf._queue.qsize():
-        time.sleep(0.01)
-    folder.unlink()
     shelf.put(ids(range(10)), state(range(10)), wait=True)
+    shelf.put(ids(range(20, 32)), state(range(20, 32)), wait=True)
     shelf.close()
-    assert [path.parent.name for path in files(tmp_path)] == ["model"]
+    assert len(files(tmp_path)) == 1
+    assert "no room for a copy" in caplog.text

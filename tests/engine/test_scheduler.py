@@ -364,6 +364,30 @@ def test_begin_with_more_retained_than_may_be_kept_saves_what_it_does_not_begin_
     assert sequence.cached == cached
 
 
+def test_begin_brings_back_a_prefix_that_making_way_pushes_out_of_host_memory() -> None:
+    state = 20 * 8  # bytes, by what `RecordingMemory` saves of some 20 tokens
+    world = World(cells=64, saved=state * 3 // 2, kept=1)
+    cached = []
+    for turn in range(6):
+        start = 100 * (turn % 2)
+        (sequence,) = world.add([*range(start, start + 20), 900 + turn], max_tokens=2)
+        world.run()
+        world.check()
+        cached.append(sequence.cached)
+    assert cached == [0, 0, 20, 20, 20, 20]
+
+
+def test_prefix_that_host_memory_has_no_room_for_stays_where_it_is() -> None:
+    world = World(cells=128, saved=1, kept=1)
+    for start in (0, 100):
+        world.add(list(range(start, start + 20)), max_tokens=2)
+        world.run()
+        world.check()
+    (again,) = world.add([*range(20), 77])
+    world.step(budget=64)
+    assert again.cached == 20
+
+
 def test_end_without_host_memory_for_prefixes_keeps_all() -> None:
     assert three_ended(World(cells=64, saved=0, kept=1)) == [0, 100, 200]
 

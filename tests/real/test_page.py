@@ -103,6 +103,9 @@ def test_stop_frees_the_engine_keeps_the_text_and_it_can_go_on(page: Page, daemo
 
 
 def test_regenerate_replaces_the_answer_and_edit_the_question(page: Page) -> None:
+    page.click("#open-settings")
+    page.type("#settings [name=temperature]", "0")
+    page.click("#settings button[type=submit]")
     say(page, QUESTION)
     answered(page)
     again(page)

@@ -6,15 +6,15 @@ from llmrun.runner.kv_cache import kept_cells
 from llmrun.store.anatomy import Anatomy, Layer
 
 
-def _shape(layers: int, heads: int) -> Anatomy:
-    return Anatomy((Layer(0, 64, 64, 0),) * layers, (), 0, vocab=1, embd=1, ff=1, heads=heads)
+def _shape(active: int, layers: int, heads: int) -> Anatomy:
+    return Anatomy((Layer(0, 64, 64, 0),) * layers, (), active, vocab=1, embd=1, ff=1, heads=heads)
 
 
 @pytest.mark.parametrize(
-    ("size", "layers", "heads", "cells"),
+    ("read", "layers", "heads", "cells"),
     [(87_000_000, 30, 9, 201), (4_000_000_000, 32, 32, 2_441), (1_000_000, 30, 9, 2), (1_000_000, 0, 0, 625)],
 )
 def test_kept_cells_are_more_the_more_a_step_reads_for_each_head(
-    size: int, layers: int, heads: int, cells: int
+    read: int, layers: int, heads: int, cells: int
 ) -> None:
-    assert kept_cells(size, _shape(layers, heads)) == cells
+    assert kept_cells(_shape(read, layers, heads)) == cells

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 import time
 from pathlib import Path
 from queue import SimpleQueue
 from typing import Any
 
+import numpy as np
+import pytest
+
 from llmrun.engine import EngineRequest
+from llmrun.engine.vectors import VectorRequest
+from llmrun.llama import Context
+from llmrun.runner import loading
 from llmrun.runner.frames import Load
 from llmrun.runner.loading import Loaded, load
 from llmrun.runner.step_times import StepTimes, file_for, read
@@ -74,3 +81,52 @@ def test_load_without_a_cache_keeps_nothing(tmp_path: Path) -> None:
     answered(spec_of(tmp_path, kv_folder=None))
     assert [path.name for path in tmp_path.iterdir()] == ["tiny.gguf"]
     assert read(None) == StepTimes()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="threads of a process are counted in /proc")
+def test_load_and_embedding_beside_an_engine_leave_no_compute_threads(tmp_path: Path) -> None:
+    def threads() -> int:
+        return len(list(Path("/proc/self/task").iterdir()))
+
+    def settled(count: int) -> int:
+        """A thread's team ends a moment after it can be joined."""
+        for _ in range(200):
+            if threads() == count:
+                break
+            time.sleep(0.02)
+        return threads()
+
+    ended: SimpleQueue[None] = SimpleQueue()
+
+    def emit(events: list[tuple[str, Event]]) -> None:
+        if isinstance(events[-1][1], Finished):
+            ended.put(None)
+
+    before = threads()
+    loaded = load(spec_of(tmp_path, threads=3), emit, lambda _fraction: None)
+    loaded_with = settled(before)
+    embedder = loaded.embedder
+    thread = threading.Thread(target=embedder.run, daemon=True)
+    thread.start()
+    inputs = (np.array([20, 30], np.int32),)
+    embedder.submit(VectorRequest(id="v", inputs=inputs, truncated=(0,), arrived=time.monotonic()))
+    ended.get(timeout=60)
+    embedding = settled(before + 1)
+    embedder.stop()
+    thread.join(30)
+    loaded.close()
+    assert (loaded_with, embedding) == (before, before + 1)
+
+
+def test_load_says_that_the_weights_are_there_before_it_makes_a_context(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    order: list[str] = []
+
+    def context(*given: Any, **more: Any) -> Context:
+        order.append("context")
+        return Context(*given, **more)
+
+    monkeypatch.setattr(loading, "Context", context)
+    load(spec_of(tmp_path), lambda _: None, lambda _: None, lambda: order.append("weights")).close()
+    assert order == ["weights", "context"]
