@@ -4,10 +4,6 @@ A decoding step ends when the last of its threads does. Beside a process that bu
 has half a core, and the answer half its speed. Where the system allows it (to root, or by RLIMIT_NICE), the
 engine's thread asks for more; the compute threads that it starts inherit that. The others of the process, and
 what they serve, keep their place.
-
-Linux may deal out time to sessions first (sched(7), "The autogroup feature"): then niceness counts within a
-session only, and the runner's session, which is its own, asks for more as well. That lifts its other threads
-too.
 """
 
 from __future__ import annotations
@@ -16,11 +12,9 @@ import contextlib
 import os
 import sys
 import threading
-from pathlib import Path
 
 _NICE = -8
 """On a core that is shared with one ordinary process: six sevenths."""
-_AUTOGROUP = Path("/proc/self/autogroup")
 
 
 def prefer_this_thread() -> None:
@@ -29,5 +23,3 @@ def prefer_this_thread() -> None:
     if sys.platform == "linux":
         with contextlib.suppress(OSError):
             os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), _NICE)
-            if os.getsid(0) == os.getpid():
-                _AUTOGROUP.write_text(str(_NICE))
