@@ -156,7 +156,9 @@ def run_command(args: Sequence[str], session: Session) -> int:
         offer(command, args, PROGRAM)
     mend_scripts()
     try:
-        width = max(20, min(shutil.get_terminal_size().columns, 80) - 2)  # Typer's own is 50 at least
+        width = max(
+            20, min(session.out.width or shutil.get_terminal_size().columns, 80) - 2
+        )  # Typer's own is 50 at least
         with command.make_context(PROGRAM, list(args), obj=session, terminal_width=width) as ctx:
             command.invoke(ctx)
     except typer.Exit as exit_:
