@@ -138,3 +138,11 @@ def test_words_are_whole_on_their_lines_however_they_come() -> None:
 def test_words_of_code_stay_on_their_line() -> None:
     text = "a text\n```py\nx = f(one, two, three)\n```\nand more of the text"
     assert worded(*text) == ["a text", "```py", "x = f(one, two, three)", "```", "and more of", "the text"]
+
+
+def test_table_loses_no_letter_of_a_word_that_is_wider_than_its_column() -> None:
+    word = "abcdefghijklmnopqrstuvwxyz"
+    lines = plain(f"| {word} {word} | b |\n|---|---|\n| {word} | {word} |\n").split("\n")
+    assert "…" not in "".join(lines)
+    assert sum(line.count(letter) for line in lines for letter in word) >= 4 * len(word)
+    assert max(map(len, lines)) <= WIDTH
