@@ -65,7 +65,9 @@ class Gate:
         if self._api_key is not None and hmac.compare_digest(secret.encode(), self._api_key.encode()):
             return None
         what = "the API key is wrong" if secret else "an API key is needed"
-        raise LlmrunError(UNAUTHORIZED, what, hint="send Authorization: Bearer KEY")
+        raise LlmrunError(
+            UNAUTHORIZED, what, hint="send Authorization: Bearer KEY (llmrun sends LLMRUN_API_KEY)"
+        )
 
     def tokens_left(self, key: ApiKey) -> int | None:
         """How many tokens a key may still use today; None: any number. LlmrunError BUDGET_SPENT for none."""

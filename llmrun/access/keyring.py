@@ -27,7 +27,7 @@ class Keyring:
     """The keys on disk. Every reading looks whether the file changed, which costs microseconds."""
 
     def __init__(self, path: Path, clock: Callable[[], float] = time.time) -> None:
-        self._path = path
+        self.path = path
         self._clock = clock
         self._seen: tuple[int, ...] | None = None
         self._keys: tuple[ApiKey, ...] = ()
@@ -100,13 +100,13 @@ class Keyring:
         self._change(without)
 
     def _change(self, change: Callable[[tuple[ApiKey, ...]], tuple[ApiKey, ...]]) -> None:
-        with writing(self._path.parent), locked(self._path.with_suffix(".lock"), lambda: None):
+        with writing(self.path.parent), locked(self.path.with_suffix(".lock"), lambda: None):
             text = msgspec.json.format(msgspec.json.encode(_File(change(self.entries()))))
-            write_atomic(self._path, text)  # made by mkstemp: nobody else may read it
+            write_atomic(self.path, text)  # made by mkstemp: nobody else may read it
 
     def _state(self) -> tuple[int, ...]:
         try:
-            stat = self._path.stat()
+            stat = self.path.stat()
         except FileNotFoundError:
             return ()
         except OSError as error:
@@ -115,7 +115,7 @@ class Keyring:
 
     def _read(self) -> tuple[ApiKey, ...]:
         try:
-            return msgspec.json.decode(self._path.read_bytes(), type=_File).keys
+            return msgspec.json.decode(self.path.read_bytes(), type=_File).keys
         except FileNotFoundError:
             return ()
         except (OSError, msgspec.MsgspecError, UnicodeDecodeError) as error:
@@ -124,6 +124,6 @@ class Keyring:
     def _damaged(self, error: Exception) -> LlmrunError:
         return LlmrunError(
             CONFIG,
-            f"the API keys in {self._path} cannot be read: {error}",
+            f"the API keys in {self.path} cannot be read: {error}",
             hint="mend the file, or remove it and create the keys anew",
         )

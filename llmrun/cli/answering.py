@@ -6,7 +6,8 @@ import itertools
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
-from llmrun.cli.output import Output
+from llmrun.cli.markdown import Words
+from llmrun.cli.output import Output, visible
 from llmrun.cli.reach import reach
 from llmrun.cli.session import Session
 from llmrun.cli.waiting import waiting_for
@@ -50,21 +51,55 @@ def arriving(out: Output, answer: Answer, *, thoughts: bool) -> Iterator[Text | 
             yield part
 
 
-def show(out: Output, answer: Answer, *, thoughts: bool) -> None:
+class Wrapped:
+    """Writes what a model says and thinks as `Output` does, with lines broken between words. For a terminal.
+    `close` writes the word that is held."""
+
+    def __init__(self, out: Output) -> None:
+        self._out = out
+        self._thinks = False
+        self._words = Words(self._write, out.width or 80)
+
+    def piece(self, text: str) -> None:
+        self._say(text, thinks=False)
+
+    def thought(self, text: str) -> None:
+        self._say(text, thinks=True)
+
+    def close(self) -> None:
+        self._words.close()
+
+    def _say(self, text: str, *, thinks: bool) -> None:
+        if thinks != self._thinks:
+            self._words.close()
+            self._thinks = thinks
+        self._words.feed(visible(text))
+
+    def _write(self, text: str) -> None:
+        if self._thinks and not text.isspace():
+            self._out.thought(text)
+        else:
+            self._out.piece(text)
+
+
+def show(out: Output, answer: Answer, *, thoughts: bool, wrapped: bool = False) -> None:
     """Stream the text to stdout and end it with one newline, also where it is cut short on a terminal.
-    Thoughts that are shown stand before it, a blank line between."""
+    Thoughts that are shown stand before it, a blank line between. `wrapped`: break lines between words."""
+    writer = Wrapped(out) if wrapped else out
     thinking = False
     try:
         for part in arriving(out, answer, thoughts=thoughts):
             if isinstance(part, Reasoning):
-                out.thought(part.text)
+                writer.thought(part.text)
             else:
-                out.piece(f"\n\n{part.text}" if thinking else part.text)
+                writer.piece(f"\n\n{part.text}" if thinking else part.text)
             thinking = isinstance(part, Reasoning)
     except BaseException:
         if out.on_terminal and (answer.text or answer.reasoning):
+            writer.close()
             out.result("")
         raise
+    writer.close()
     out.result("")
 
 
@@ -91,7 +126,10 @@ def answer_once(
                     pass
                 out.json({"model": model, **answer.result()})
             else:
-                show(out, answer, thoughts=out.on_terminal if thoughts is None else thoughts)
+                # JSON and raw text are there to be copied.
+                wrapped = out.styled and output is None and not isinstance(prompt, str)
+                thoughts = out.on_terminal if thoughts is None else thoughts
+                show(out, answer, thoughts=thoughts, wrapped=wrapped)
         if (why := _CUT.get(answer.limit)) and not (answer.limit == "tokens" and options.max_tokens):
             out.note(f"the answer was cut off: {why}")
         if verbose:

@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from llmrun.store.progress import PullProgress
 
 Report = Callable[["PullProgress"], None]
+_NARROW = 60  # columns of a terminal that has room for a name, bytes and the time that is left, no more
+_FIGURES = 24  # columns of these two
+_ALL = 44  # and of a short bar and the speed
 _VERBS = {"download": "downloading", "verify": "checking", "quantize": "quantising"}
 
 
@@ -106,6 +109,10 @@ class Lines:
         self._write(f"{_VERBS[progress.step]} {progress.text}: {done}{of}")
 
 
+def _cut(text: str, room: int) -> str:
+    return text if len(text) <= room else f"{text[: room - 1]}…"
+
+
 @contextmanager
 def _bar(out: Output) -> Iterator[Report]:
     from rich.progress import (
@@ -117,16 +124,19 @@ def _bar(out: Output) -> Iterator[Report]:
         TimeRemainingColumn,
         TransferSpeedColumn,
     )
+    from rich.table import Column
 
-    columns = (
-        TextColumn("{task.description}", markup=False),
-        BarColumn(),
-        DownloadColumn(),
-        TransferSpeedColumn(),
-        TimeRemainingColumn(),
-    )
+    def whole() -> Column:
+        return Column(no_wrap=True)
+
+    console = out.note_console()
+    name, figures = TextColumn("{task.description}", markup=False), DownloadColumn(table_column=whole())
+    left = TimeRemainingColumn(table_column=whole())
+    narrow = console.width < _NARROW
+    speed = TransferSpeedColumn(table_column=whole())
+    columns = (name, figures, left) if narrow else (name, BarColumn(), figures, speed, left)
     tasks: dict[str, TaskID] = {}
-    with Progress(*columns, console=out.note_console(), transient=True) as bar:
+    with Progress(*columns, console=console, transient=True) as bar:
 
         def report(progress: PullProgress) -> None:
             if progress.step == "note":
@@ -134,9 +144,10 @@ def _bar(out: Output) -> Iterator[Report]:
                 return
             if progress.step not in tasks:
                 tasks[progress.step] = bar.add_task("", total=None)
+            words = progress.text if narrow else f"{_VERBS[progress.step]} {progress.text}"
             bar.update(
                 tasks[progress.step],
-                description=f"{_VERBS[progress.step]} {progress.text}",
+                description=_cut(words, console.width - (_FIGURES if narrow else _ALL)),
                 completed=progress.completed,
                 total=progress.total,
             )

@@ -9,7 +9,8 @@ from typing import Any
 import typer
 from typer.core import TyperGroup
 
-from llmrun.cli.help import write_options, write_rows
+from llmrun.cli.help import fitted, write_options, write_rows
+from llmrun.cli.session import session_of
 from llmrun.errors import USAGE, LlmrunError
 
 # section -> command -> module in llmrun.cli.commands
@@ -71,6 +72,9 @@ def load_command(name: str) -> Any:
 class Group(TyperGroup):
     """A command with commands, which answers a wrong name in our words. Flags for every command are
     understood before and after a command's name."""
+
+    def get_help(self, ctx: Any) -> str:
+        return fitted(super().get_help(ctx), session_of(ctx).out.width)
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         command = super().get_command(ctx, cmd_name)

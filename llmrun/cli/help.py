@@ -11,7 +11,10 @@ from typing import Any
 
 from typer.core import TyperCommand
 
+from llmrun.cli.session import session_of
+
 Rows = Sequence[tuple[str, str]]
+_SHELL_WORDS = re.compile(r"""(?:[^\s"']|"[^"]*"|'[^']*')+""")
 
 
 def spelt(words: str) -> str:
@@ -44,8 +47,31 @@ def write_options(command: Any, context: Any, formatter: Any) -> None:
     write_rows(formatter, "Options", rows_of(command, context, "option"))
 
 
+def fitted(page: str, width: int | None) -> str:
+    """A help page of which no line is wider than a terminal: of commands shown as examples long ones go on in
+    further lines, as a shell takes them."""
+    if width is None:
+        return page
+    return "\n".join(line if len(line) <= width else _continued(line, width) for line in page.split("\n"))
+
+
+def _continued(line: str, width: int) -> str:
+    indent = line[: len(line) - len(line.lstrip())]
+    first, *words = _SHELL_WORDS.findall(line)
+    lines = [indent + first]
+    for word in words:
+        if len(lines[-1]) + len(word) + len(" \\ ") <= width:
+            lines[-1] += f" {word}"
+        else:
+            lines.append(f"{indent}  {word}")
+    return " \\\n".join(lines)
+
+
 class Command(TyperCommand):
     """A command whose help is ours."""
+
+    def get_help(self, ctx: Any) -> str:
+        return fitted(super().get_help(ctx), session_of(ctx).out.width)
 
     def collect_usage_pieces(self, ctx: Any) -> list[str]:
         return [re.sub("[{}]", "", piece) for piece in super().collect_usage_pieces(ctx)]

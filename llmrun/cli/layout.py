@@ -19,16 +19,16 @@ _LEAST = 12  # columns that a shortened text has at least
 
 def table(records: Sequence[Record], columns: Columns, width: int | None = None) -> list[str]:
     """Headings, then the records, columns two spaces apart. In `width` the longest texts are shortened, but
-    for the first column, which are names, and the last, which may run over: often they are paths. If that is
-    not enough each record is a block of lines."""
+    for the first column, which are names, and the last, which goes on below itself, or runs over where it is
+    one word: a path. If that is not enough each record is a block of lines."""
     rows = [list(columns), *([cell(record) for cell in columns.values()] for record in records)]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     if width is not None:
         narrowed = _narrowed(widths, width)
         if narrowed is None:
-            return _blocks(rows, width)
+            return _blocks(rows, width) if records else folded(_GAP.join(columns), width)
         widths = narrowed
-    return [_GAP.join(map(_cell, row, widths)).rstrip() for row in rows]
+    return [line for row in rows for line in _row(row, widths, width)]
 
 
 def fields(pairs: Pairs, width: int | None = None) -> list[str]:
@@ -38,6 +38,22 @@ def fields(pairs: Pairs, width: int | None = None) -> list[str]:
         return [f"{name.ljust(longest)}{_GAP}{value}".rstrip() for name, value in pairs]
     column = min(longest, width * 2 // 5)
     return [line for name, value in pairs for line in _field(name, value, column, width)]
+
+
+def folded(text: str, width: int | None, hang: str = "") -> list[str]:
+    """Lines of text, in `width` broken between words: what goes on begins as far in as its line, and with
+    `hang`. A word that is longer stays whole, so that it can be copied."""
+    return [part for line in text.split("\n") for part in _folded(line, width, hang)]
+
+
+def _folded(line: str, width: int | None, hang: str) -> list[str]:
+    if width is None or len(line) <= width:
+        return [line]
+    indent = line[: len(line) - len(line.lstrip())] + hang
+    words = textwrap.TextWrapper(
+        max(width, 1), subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
+    )
+    return words.wrap(line) or [""]
 
 
 def _narrowed(widths: list[int], width: int) -> list[int] | None:
@@ -53,6 +69,12 @@ def _narrowed(widths: list[int], width: int) -> list[int] | None:
     return widths
 
 
+def _row(row: list[str], widths: list[int], width: int | None) -> list[str]:
+    start = "".join(f"{_cell(text, column)}{_GAP}" for text, column in zip(row[:-1], widths, strict=False))
+    first, *rest = folded(row[-1], width and max(width - len(start), 1))
+    return [f"{start}{first}".rstrip(), *(" " * len(start) + line for line in rest)]
+
+
 def _cell(text: str, width: int) -> str:
     return text.ljust(width) if len(text) <= width else f"{text[: width - 1]}…"
 
@@ -65,18 +87,11 @@ def _blocks(rows: list[list[str]], width: int) -> list[str]:
     return lines[1:]
 
 
-def _folded(line: str, room: int) -> list[str]:
-    """A line in pieces; a word that is longer stays whole, so that it can be copied."""
-    if len(line) <= room:
-        return [line]
-    return textwrap.wrap(line, room, break_long_words=False, break_on_hyphens=False)
-
-
 def _field(name: str, value: str, column: int, width: int) -> list[str]:
     room = max(width - column - len(_GAP), 1)
-    lines = [part for line in value.split("\n") for part in _folded(line, room)]
+    lines = folded(value, room)
     hang = " " * (column + len(_GAP))
     if len(name) > column:
-        return [name, *(f"{hang}{line}".rstrip() for line in lines)]
+        return [name.rstrip(), *(f"{hang}{line}".rstrip() for line in lines)]
     first, *rest = lines
     return [f"{name.ljust(column)}{_GAP}{first}".rstrip(), *(f"{hang}{line}".rstrip() for line in rest)]

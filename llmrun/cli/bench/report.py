@@ -61,7 +61,7 @@ def show(out: Output, report: Report) -> None:
     for one in report["models"]:
         bandwidth = one["bandwidth"]
         reads = f", memory read at {bandwidth / 1e9:.1f} GB/s" if bandwidth else ""
-        out.result(f"{one['name']}: {human(one['size'])} on {one['device']}{reads}")
+        out.words(f"{one['name']}: {human(one['size'])} on {one['device']}{reads}")
         for records, columns in ((one["lengths"], _LENGTHS), (one["concurrency"], _CONCURRENCY)):
             out.result("")
             for line in table(records, columns, out.width):
@@ -69,7 +69,7 @@ def show(out: Output, report: Report) -> None:
         out.result("")
     if report["quality"]:
         best = report["reference"]
-        out.result(f"Perplexity, and Kullback-Leibler divergence from {best} in nats a token:")
+        out.words(f"Perplexity, and Kullback-Leibler divergence from {best} in nats a token:")
         out.result("")
         for line in table(report["quality"], _QUALITY, out.width):
             out.result(line)

@@ -56,9 +56,11 @@ def examine(session: Session) -> list[Finding]:
 
 def report(out: Output, findings: list[Finding]) -> None:
     """A line per finding and, under what is wrong, its mend. Quiet: only what is wrong."""
+    pairs: list[tuple[str, str]] = []
     for finding in findings:
         if finding.level == "ok" and out.quiet:
             continue
-        out.result(f"{finding.level:<8} {finding.subject:<10} {finding.text}")
+        pairs.append((f"{finding.level:<8} {finding.subject:<9}", finding.text))
         if finding.mend:
-            out.result(f"{'':<19} mend: {finding.mend}")
+            pairs.append(("", f"mend: {finding.mend}"))
+    out.fields(pairs)

@@ -77,5 +77,5 @@ def explain(
     if as_json:
         out.json(msgspec.to_builtins(found))
     elif not page:
-        for line in lines(found):
-            out.result(line)
+        for line in lines(found, out.width):
+            out.words(line)

@@ -56,7 +56,9 @@ def create(
     from llmrun.access.keyring import Keyring
 
     session = session_of(context, as_json=as_json)
-    secret = Keyring.of(session.paths).create(
+    keyring = Keyring.of(session.paths)
+    first = not keyring.entries()
+    secret = keyring.create(
         name,
         models=tuple(model or ()),
         requests_per_minute=requests_per_minute,
@@ -68,6 +70,10 @@ def create(
     else:
         session.out.result(secret)
         session.out.note("it is shown this once; clients send it as LLMRUN_API_KEY, or as their API key")
+    if first:
+        session.out.note(
+            "from now on the daemon wants a key of everybody, of your own commands too: set LLMRUN_API_KEY"
+        )
 
 
 @app.command("list")
@@ -129,8 +135,13 @@ def revoke(
     from llmrun.access.keyring import Keyring
 
     session = session_of(context)
-    Keyring.of(session.paths).revoke(name)
+    keyring = Keyring.of(session.paths)
+    keyring.revoke(name)
     session.out.note(f"the key {name} is revoked")
+    if all(key.revoked for key in keyring.entries()):
+        session.out.note(
+            f"none is left, and the daemon goes on to want one: make another, or remove {keyring.path}"
+        )
 
 
 def _day(key: Any) -> str:

@@ -12,7 +12,9 @@ from llmrun.cli.output import Output
 from llmrun.cli.reach import connector, daemon_name
 from llmrun.cli.session import session_of
 from llmrun.client.connection import Connector
+from llmrun.daemon.lock import find_daemon
 from llmrun.errors import DAEMON_UNREACHABLE, USAGE, LlmrunError
+from llmrun.hosts import base_url
 
 app = new_app()
 PATIENCE = 30.0
@@ -55,11 +57,23 @@ def stop(
         session.out.note("nothing was loaded" if not models else f"not loaded: {', '.join(models)}")
 
 
+def _none(where: Connector) -> str:
+    """That none runs, or at another address than the one named: then a daemon cannot start here, and says
+    that the other is to be ended."""
+    other = find_daemon(where.paths)
+    if not (where.named and other):
+        return "no daemon is running"
+    named, at = base_url(*where.settings.host), other.url.removeprefix("http://")
+    return (
+        f"no daemon is running at {named}, but one is at {other.url}: LLMRUN_HOST={at} llmrun stop --daemon"
+    )
+
+
 def end_daemon(where: Connector, out: Output) -> None:
     """Ask the daemon to end and wait until it has."""
     client = where.find()
     if client is None:
-        out.note("no daemon is running")
+        out.note(_none(where))
         return
     with client:
         client.shutdown()

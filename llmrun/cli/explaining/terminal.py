@@ -13,10 +13,11 @@ from llmrun.store.disk import human
 
 _BARS = "▁▂▃▄▅▆▇█"
 _WIDTH = 72
+_FIGURES = 26  # columns beside a bar: milliseconds, and tokens of tokens
 
 
-def lines(found: Explained) -> Iterator[str]:
-    """All stages in order, a blank line between."""
+def lines(found: Explained, width: int | None = None) -> Iterator[str]:
+    """All stages in order, a blank line between; tables and bars in `width`, long sentences as they are."""
     total = len(found.prompt)
     yield f"TEMPLATE  what the model's chat template makes of the prompt ({len(found.rendered)} characters)"
     yield found.rendered
@@ -29,23 +30,25 @@ def lines(found: Explained) -> Iterator[str]:
             "ID": lambda row: str(row["token"].id),
             "TEXT": lambda row: quoted(row["token"].text),
         },
+        width,
     )
     yield ""
     computed = f"{total - found.cached} tokens in {found.prefill_ms:.0f} ms"
     yield f"PREFILL  {computed}, after {found.queue_ms:.0f} ms of waiting"
     for done in found.prefill:
-        yield f"{done.ms:8.0f} ms  {_share(done.processed, total)}  {done.processed}/{total}"
+        yield f"{done.ms:8.0f} ms  {_share(done.processed, total, width)}  {done.processed}/{total}"
     yield ""
     yield f"DECODE  {len(found.steps)} tokens in {found.decode_ms:.0f} ms, ended by {found.stopped_by}"
-    yield from table([{"place": place, "step": step} for place, step in enumerate(found.steps)], _STEPS)
+    steps = [{"place": place, "step": step} for place, step in enumerate(found.steps)]
+    yield from table(steps, _STEPS, width)
     yield ""
     yield "SAMPLERS  candidates before and after each sampler (> chosen, - ruled out, . not listed)"
     for place, step in enumerate(found.steps):
-        yield from _samplers(place, step)
+        yield from _samplers(place, step, width)
     yield ""
     yield f"TIME  first token after {found.ttft_ms:.0f} ms; between tokens {_spread(found)}"
     if gaps := [step.gap_ms for step in found.steps if step.gap_ms is not None]:
-        yield f"{sparkline(gaps)}  up to {max(gaps):.0f} ms"
+        yield f"{sparkline(gaps, width)}  up to {max(gaps):.0f} ms"
     yield ""
     kv = found.kv
     yield f"KV CACHE  {human(kv.prompt)} of prompt, {human(kv.answer)} of answer"
@@ -71,7 +74,7 @@ _STEPS: Columns = {
 }
 
 
-def _samplers(place: int, step: Decoded) -> Iterator[str]:
+def _samplers(place: int, step: Decoded, width: int | None) -> Iterator[str]:
     if not step.samplers:
         yield f"step {place}: {quoted(step.text)} was forced"
         return
@@ -82,7 +85,7 @@ def _samplers(place: int, step: Decoded) -> Iterator[str]:
     }
     for at, (name, left) in enumerate(stages):
         heads[name if left is None else f"{name} {left}"] = partial(_cell, at)
-    yield from table(rows, heads)
+    yield from table(rows, heads, width)
 
 
 def _cell(at: int, row: Record) -> str:
@@ -105,14 +108,17 @@ def _spread(found: Explained) -> str:
     return ", ".join(f"{name} {value:.1f} ms" for name, value in known.items()) or "none"
 
 
-def _share(done: int, total: int) -> str:
-    filled = round(30 * done / total) if total else 0
-    return "█" * filled + "░" * (30 - filled)
+def _share(done: int, total: int, width: int | None) -> str:
+    """A bar, as long as `width` has room for it beside its figures."""
+    long = 30 if width is None else max(10, min(30, width - _FIGURES))
+    filled = round(long * done / total) if total else 0
+    return "█" * filled + "░" * (long - filled)
 
 
-def sparkline(values: Sequence[float]) -> str:
+def sparkline(values: Sequence[float], width: int | None = None) -> str:
     """A bar for each value, the highest full; of many values each bar is the highest of some."""
-    size = -(-len(values) // _WIDTH)
+    most_bars = _WIDTH if width is None else max(10, min(_WIDTH, width - _FIGURES // 2))
+    size = -(-len(values) // most_bars)
     tops = [max(values[start : start + size]) for start in range(0, len(values), size)]
     most = max(tops) or 1.0
     return "".join(_BARS[min(len(_BARS) - 1, int(len(_BARS) * top / most))] for top in tops)

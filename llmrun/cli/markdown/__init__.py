@@ -8,5 +8,6 @@ draws code and tables.
 """
 
 from llmrun.cli.markdown.stream import MarkdownStream
+from llmrun.cli.markdown.wrap import Words
 
-__all__ = ["MarkdownStream"]
+__all__ = ["MarkdownStream", "Words"]

@@ -58,7 +58,8 @@ def table(lines: Sequence[str], width: int) -> str:
         dash = dashes[number].plain if number < len(dashes) else ""
         right = dash.endswith(":")
         justify = "center" if right and dash.startswith(":") else "right" if right else "left"
-        drawn.add_column(title, justify=justify)  # type: ignore[arg-type]  # one of rich's three words
+        # Folded: of a word that is wider than its column nothing is lost.
+        drawn.add_column(title, justify=justify, overflow="fold")  # type: ignore[arg-type]  # one of three words
     for row in rows:
         drawn.add_row(*row[: len(head)])
     console, out = _console(width)

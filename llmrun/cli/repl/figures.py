@@ -7,6 +7,7 @@ from llmrun.cli.repl.chatting import Chat
 from llmrun.cli.waiting import waiting_for
 
 WIDTH = 40
+MIN_WIDTH = 10
 
 
 def context(chat: Chat, _argument: str) -> None:
@@ -22,9 +23,11 @@ def context(chat: Chat, _argument: str) -> None:
         windows = {each.name: each.info.ctx for each in client.loaded() if each.info}
     window = windows.get(model)
     if window is None:
-        chat.out.result(f"{used:,} tokens; {talk.model} is not loaded, so its context is not known")
+        chat.out.words(f"{used:,} tokens; {talk.model} is not loaded, so its context is not known")
         return
-    chat.out.result(f"{bar(used, window)} {used:,} of {window:,} tokens ({used / window:.0%})")
+    said = f"{used:,} of {window:,} tokens ({used / window:.0%})"
+    room = (chat.out.width or WIDTH * 2) - len(f"[] {said}")
+    chat.out.words(f"{bar(used, window, max(MIN_WIDTH, min(WIDTH, room)))} {said}")
     if used >= window:
         chat.out.note("it is full: /undo, /clear, or /set ctx for a longer one")
 
@@ -42,6 +45,6 @@ def stats(chat: Chat, _argument: str) -> None:
         chat.out.note("nothing has been answered yet")
         return
     for line in figures(chat.answer):
-        chat.out.result(line)
+        chat.out.words(line)
     answers = f"{chat.answers} answer{'' if chat.answers == 1 else 's'}"
     chat.out.result(f"chat     {answers}, {chat.tokens:,} tokens")

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import shutil
-
-from llmrun.cli.answering import arriving, show
+from llmrun.cli.answering import Wrapped, arriving, show
 from llmrun.cli.markdown import MarkdownStream
 from llmrun.cli.output import Output, visible
 from llmrun.client.answer import Answer
@@ -16,15 +14,16 @@ def show_answer(out: Output, answer: Answer, *, thoughts: bool) -> None:
     if not out.styled:
         show(out, answer, thoughts=thoughts and out.on_terminal)
         return
-    markdown = MarkdownStream(out.drawn, shutil.get_terminal_size().columns)
+    markdown, plain = MarkdownStream(out.drawn, out.width or 80), Wrapped(out)
     thinking = begun = False
     try:
         for part in arriving(out, answer, thoughts=thoughts):
             if isinstance(part, Reasoning):
-                out.thought(part.text)
+                plain.thought(part.text)
                 thinking = True
                 continue
             if thinking:
+                plain.close()
                 out.drawn("\n\n")
             thinking, begun = False, True
             markdown.feed(visible(part.text))
@@ -32,6 +31,7 @@ def show_answer(out: Output, answer: Answer, *, thoughts: bool) -> None:
         if begun:
             markdown.close()
         elif answer.reasoning and thoughts:
+            plain.close()
             out.drawn("\n")
     if answer.reasoning and not thoughts:
         out.note(f"(thought first, {len(answer.reasoning.split())} words; /think show unfolds it)")

@@ -19,6 +19,7 @@ from llmrun.store.disk import is_held, write_atomic, writing
 from llmrun.types import Message, Options
 
 VERSION = 1
+_TITLE = 50  # characters of a first message that a session is shown by
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 
 
@@ -151,7 +152,8 @@ class Sessions:
             except (LlmrunError, OSError):
                 continue
             first = talk.turns[0].content if talk.turns else talk.unanswered or ""
-            title = " ".join(first.split())[:50]
+            title = " ".join(first.split())
+            title = title if len(title) <= _TITLE else f"{title[: _TITLE - 1]}…"
             found.append(Listed(path.stem, saved, talk.model, len(talk.turns) // 2, title))
         return sorted(found, key=lambda listed: listed.saved, reverse=True)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from llmrun.cli.answering import Wrapped
 from llmrun.cli.options import describe, option_name, parse_option
 from llmrun.cli.repl.chatting import Chat
 from llmrun.errors import USAGE, LlmrunError
@@ -16,7 +17,7 @@ def system(chat: Chat, argument: str) -> None:
         chat.conversation.system = None if argument == DEFAULT else argument.strip('"')
         chat.out.note("the system prompt is set")
     else:
-        chat.out.result(chat.conversation.system or "the model's own system prompt is in force")
+        chat.out.words(chat.conversation.system or "the model's own system prompt is in force")
 
 
 def option(chat: Chat, argument: str) -> None:
@@ -44,7 +45,8 @@ def think(chat: Chat, argument: str) -> None:
     elif argument in ("show", "hide"):
         chat.thoughts = argument == "show"
         if chat.thoughts and chat.answer and chat.answer.reasoning:
-            chat.out.thought(f"{chat.answer.reasoning.strip()}\n")
+            writer = Wrapped(chat.out) if chat.out.styled else chat.out
+            writer.thought(f"{chat.answer.reasoning.strip()}\n")
     elif argument:
         raise LlmrunError(
             USAGE, f"/think {argument!r} is not known", hint="say on, off, default, show or hide"

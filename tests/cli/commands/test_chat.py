@@ -220,7 +220,7 @@ def test_terminal_reasoning_is_dim_and_folds(served: Shell, terminal: Terminal) 
     )  # fmt: skip
     terminal.type("hi\r")
     terminal.expect("Hm, so.\r\n\r\nYes\r\n.*>>>")
-    assert "\x1b[2mHm, so.\x1b[22m" in terminal.raw
+    assert "\x1b[2mHm,\x1b[22m\x1b[2m so.\x1b[22m" in terminal.raw
     terminal.type("/think hide\r")
     terminal.expect("hidden.*>>>")
     terminal.type("hi\r")
@@ -286,7 +286,7 @@ def test_terminal_file_goes_with_the_next_message_alone(
 ) -> None:
     (tmp_path / "f.txt").write_text("content\n")
     terminal.type(f"/file {tmp_path}/f.txt\r")
-    terminal.expect("goes with your next message.*>>>")
+    terminal.expect(r"goes\s+with\s+your\s+next\s+message.*>>>")
     for question in ("Sum up:", "and?"):
         terminal.type(f"{question}\r")
         terminal.expect(f"{HELLO}.*>>>")

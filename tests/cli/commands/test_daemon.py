@@ -12,7 +12,7 @@ import pytest
 from llmrun.cli.commands.logs import last_lines
 from llmrun.client.client import Client
 from llmrun.config import Paths
-from llmrun.daemon.lock import find_daemon
+from llmrun.daemon.lock import DaemonAddress, DaemonLock, find_daemon
 from llmrun.daemon.pool import LoadedModel
 from tests.cli.conftest import TIMEOUT, Shell
 from tests.support.frames import model_info, stats
@@ -169,3 +169,17 @@ def test_last_lines_no_line_wanted_is_none(tmp_path: Path) -> None:
     assert last_lines(log, 0) == ("", 8)
     assert last_lines(log, 5) == ("one\ntwo\n", 8)
     assert last_lines(tmp_path / "none", 5) == ("", 0)
+
+
+def test_stop_daemon_that_listens_elsewhere_says_how_it_is_ended(shell: Shell, paths: Paths) -> None:
+    shell.env["LLMRUN_HOST"] = "127.0.0.1:1"
+    lock = DaemonLock(paths)
+    lock.acquire()
+    try:
+        lock.publish(DaemonAddress(pid=1, host="127.0.0.1", port=4711, version="x", started=0.0))
+        assert shell.run("stop", "--daemon").err == (
+            "no daemon is running at http://127.0.0.1:1, but one is at http://127.0.0.1:4711:"
+            " LLMRUN_HOST=127.0.0.1:4711 llmrun stop --daemon\n"
+        )
+    finally:
+        lock.release()

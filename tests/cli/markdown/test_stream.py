@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from llmrun.cli.markdown import MarkdownStream
+from llmrun.cli.markdown import MarkdownStream, Words
 
 WIDTH = 40
 CODES = re.compile(r"\x1b\[[0-9;]*m")
@@ -118,3 +118,31 @@ def test_any_text_is_shown_and_keeps_its_letters(text: str) -> None:
     said = plain(text)
     if "```" not in text and "~~~" not in text:
         assert [c for c in said if c in "ab"] == letters
+
+
+def worded(*parts: str, width: int = 12) -> list[str]:
+    written: list[str] = []
+    words = Words(written.append, width)
+    for part in parts:
+        words.feed(part)
+    words.close()
+    return "".join(written).split("\n")
+
+
+def test_words_are_whole_on_their_lines_however_they_come() -> None:
+    text = "one two three  four\n  indented line *as it is*\n"
+    lines = ["one two", "three  four", "  indented", "line *as it", "is*", ""]
+    assert worded(text) == worded(*text) == lines
+
+
+def test_words_of_code_stay_on_their_line() -> None:
+    text = "a text\n```py\nx = f(one, two, three)\n```\nand more of the text"
+    assert worded(*text) == ["a text", "```py", "x = f(one, two, three)", "```", "and more of", "the text"]
+
+
+def test_table_loses_no_letter_of_a_word_that_is_wider_than_its_column() -> None:
+    word = "abcdefghijklmnopqrstuvwxyz"
+    lines = plain(f"| {word} {word} | b |\n|---|---|\n| {word} | {word} |\n").split("\n")
+    assert "…" not in "".join(lines)
+    assert sum(line.count(letter) for line in lines for letter in word) >= 4 * len(word)
+    assert max(map(len, lines)) <= WIDTH
