@@ -9,7 +9,7 @@ import msgspec
 
 from llmrun.client.sse import event_data
 from llmrun.client.wire import WireError, WireProgress
-from llmrun.types import Options, Timings
+from llmrun.types import Options
 
 
 class Piece(msgspec.Struct, frozen=True):
@@ -63,6 +63,17 @@ class ChosenToken(Candidate, frozen=True):
     samplers: list[Sampler] = []
 
 
+class Times(msgspec.Struct, frozen=True):
+    """Milliseconds by the engine's clock. `predicted_ms`: from the answer's first token to the newest of this
+    part; the others are the whole's, as in `llmrun.types.Timings`, and in the last part only."""
+
+    predicted_ms: float = 0.0
+    queue_ms: float = 0.0
+    prefill_ms: float = 0.0
+    decode_ms: float = 0.0
+    ttft_ms: float = 0.0
+
+
 class Step(msgspec.Struct, frozen=True):
     """A part of the stream; the last, with `stop`, has the figures of the whole."""
 
@@ -74,7 +85,7 @@ class Step(msgspec.Struct, frozen=True):
     tokens_evaluated: int = 0
     tokens_predicted: int = 0
     tokens_cached: int = 0
-    timings: Timings | None = None
+    timings: Times = Times()
     generation_settings: dict[str, Any] = {}
     error: WireError | None = None
 
@@ -103,4 +114,5 @@ def traced_body(model: str, tokens: Sequence[int], options: Options, candidates:
         "sampler_probs": True,
         "stream": True,
         "return_progress": True,
+        "timings_per_token": True,
     }

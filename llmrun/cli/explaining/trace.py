@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import math
 import threading
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Sequence
 
 from llmrun.cli.bench.figures import spread
 from llmrun.cli.explaining.explained import (
@@ -35,31 +34,27 @@ def watch(
     options: Options,
     candidates: int,
     sizes: tuple[Anatomy, str],
-    clock: Callable[[], float] = time.perf_counter,
 ) -> Explained:
-    """Send the conversation and keep all that is said of it. `sizes`: the model's, and its KV's type."""
+    """Send the conversation and keep all that is said of it. `sizes`: the model's, and its KV's type. All
+    times are the engine's: what arrives here was held up by whatever else this process did."""
     if options.ctx is not None:
         client.load(model, options)  # else the template's text loads it, and leaves nothing cached behind
     rendered = client.render(model, messages)
     ids = [token.id for token in rendered.tokens]
     occupancy = _Occupancy(client, model)
     prefill: list[Prefilled] = []
-    decoded: list[Decoded] = []
-    last, said, before = Step(), "", None
-    begun = clock()
+    decoded: list[tuple[ChosenToken, float]] = []  # with the time since the first
+    last, said = Step(), ""
     for step in client.trace(model, ids, options, candidates):
-        now = (clock() - begun) * 1e3
         if step.prompt_progress:
             prefill.append(Prefilled(step.prompt_progress.time_ms, step.prompt_progress.processed))
-        for place, token in enumerate(step.completion_probabilities):
-            gap = None if before is None or place else now - before
-            decoded.append(_decoded(token, now, gap))
-            before = now
+        for token in step.completion_probabilities:
+            decoded.append((token, step.timings.predicted_ms))
             occupancy.look()
         said += step.content
         last = step
-    timings = last.timings
-    cached = last.tokens_cached
+    timings, cached = last.timings, last.tokens_cached
+    steps = tuple(_decoded(decoded, timings.ttft_ms))
     return Explained(
         model=model,
         rendered=rendered.prompt,
@@ -69,16 +64,16 @@ def watch(
         ),
         cached=cached,
         prefill=tuple(prefill),
-        steps=tuple(decoded),
+        steps=steps,
         answer=said,
         stopped_by=last.stop_type or "",
-        queue_ms=timings.queue_ms if timings else 0.0,
-        prefill_ms=timings.prefill_ms if timings else 0.0,
-        ttft_ms=decoded[0].ms if decoded else 0.0,
-        decode_ms=timings.decode_ms if timings else 0.0,
-        itl_ms=spread([step.gap_ms for step in decoded if step.gap_ms is not None]),
+        queue_ms=timings.queue_ms,
+        prefill_ms=timings.prefill_ms,
+        ttft_ms=timings.ttft_ms,
+        decode_ms=timings.decode_ms,
+        itl_ms=spread([step.gap_ms for step in steps if step.gap_ms is not None]),
         settings=last.generation_settings,
-        kv=kv_of(*sizes, len(ids), len(decoded)),
+        kv=kv_of(*sizes, len(ids), len(steps)),
         batch=occupancy.found(),
     )
 
@@ -102,7 +97,16 @@ def shown(raw: bytes) -> str:
     return raw.decode("utf-8", "backslashreplace")
 
 
-def _decoded(token: ChosenToken, now: float, gap: float | None) -> Decoded:
+def _decoded(tokens: Sequence[tuple[ChosenToken, float]], ttft_ms: float) -> Iterator[Decoded]:
+    """The steps of an answer. Tokens that came together have one time, and only the first of them a gap."""
+    before: float | None = None
+    for token, since in tokens:
+        gap = None if before is None or since == before else since - before
+        yield _step(token, ttft_ms + since, gap)
+        before = since
+
+
+def _step(token: ChosenToken, now: float, gap: float | None) -> Decoded:
     return Decoded(
         id=token.id,
         text=shown(bytes(token.bytes)),

@@ -54,7 +54,10 @@ def test_explain_shows_every_step_and_its_likeliest_tokens(explained: dict[str, 
         chances = [candidate["probability"] for candidate in step["candidates"]]
         assert chances == sorted(chances, reverse=True)
         assert 0 < sum(chances) <= 1.0001
-    assert explained["ttft_ms"] > 0
+    # By the engine's clock: the steps span what the whole says of itself.
+    assert explained["ttft_ms"] == explained["steps"][0]["ms"] > 0
+    spanned = explained["steps"][-1]["ms"] - explained["ttft_ms"]
+    assert spanned == pytest.approx(explained["decode_ms"], abs=5)
     assert explained["prefill"][-1]["processed"] == len(explained["prompt"])
 
 
