@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import time
 from typing import Annotated
 
@@ -13,7 +15,7 @@ from llmrun.cli.reach import connector, daemon_name
 from llmrun.cli.session import session_of
 from llmrun.client.connection import Connector
 from llmrun.daemon.lock import find_daemon
-from llmrun.errors import DAEMON_UNREACHABLE, USAGE, LlmrunError
+from llmrun.errors import DAEMON_UNREACHABLE, FORBIDDEN, UNAUTHORIZED, USAGE, LlmrunError
 from llmrun.hosts import base_url
 
 app = new_app()
@@ -69,6 +71,19 @@ def _none(where: Connector) -> str:
     )
 
 
+def _signalled(where: Connector) -> bool:
+    """Whether the daemon that was asked is that of this data folder, and was told to end as the system lets
+    its user: who may write here needs no key to end what was started here."""
+    ours = find_daemon(where.paths)
+    if ours is None or (where.named and ours.url != base_url(*where.settings.host)):
+        return False
+    try:
+        os.kill(ours.pid, signal.SIGTERM)
+    except OSError:
+        return False
+    return True
+
+
 def end_daemon(where: Connector, out: Output) -> None:
     """Ask the daemon to end and wait until it has."""
     client = where.find()
@@ -76,7 +91,11 @@ def end_daemon(where: Connector, out: Output) -> None:
         out.note(_none(where))
         return
     with client:
-        client.shutdown()
+        try:
+            client.shutdown()
+        except LlmrunError as error:
+            if error.kind not in (UNAUTHORIZED, FORBIDDEN) or not _signalled(where):
+                raise
     deadline = time.monotonic() + PATIENCE
     with out.waiting("the daemon is ending"):
         while where.is_running():

@@ -72,9 +72,9 @@ def asked(line: Line, template: PromptTemplate) -> Asked:
     try:
         fields = json.loads(text)
     except (ValueError, RecursionError) as error:
-        return Asked(text, None, _wrong(f"is not JSON: {error}"))
+        return Asked(text, None, _wrong(f"is not JSON, {_FIELDS}: {error}"))
     if not isinstance(fields, Mapping):
-        return Asked(fields, None, _wrong("is not a JSON object"))
+        return Asked(fields, None, _wrong(f"is not a JSON object, {_FIELDS}"))
     try:
         prompt = template.fill(text, fields)
         prompt.encode()
@@ -83,6 +83,9 @@ def asked(line: Line, template: PromptTemplate) -> Asked:
     except UnicodeEncodeError:
         return Asked(fields, None, _wrong("holds half a surrogate pair, which is no text"))
     return Asked(fields, prompt)
+
+
+_FIELDS = "which a prompt's {name} is a field of ({} is the line itself)"
 
 
 def _wrong(what: str) -> LlmrunError:

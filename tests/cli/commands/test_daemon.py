@@ -110,6 +110,15 @@ def test_stop_daemon_ends_the_background_daemon(shell: Shell, paths: Paths) -> N
     assert shell.run("logs", "-n", "1").out == logged.splitlines(keepends=True)[-1]
 
 
+def test_stop_daemon_of_ones_own_needs_no_key_and_unloading_does(shell: Shell, paths: Paths) -> None:
+    assert shell.finish("ps", "--json").out == "[]\n"
+    assert shell.run("keys", "create", "me").code == 0
+    refused = shell.run("stop")
+    assert (refused.code, "LLMRUN_API_KEY" in refused.err) == (1, True)
+    assert shell.run("stop", "--daemon").err == "the daemon has ended\n"
+    assert find_daemon(paths) is None
+
+
 @pytest.mark.parametrize(
     ("args", "says"),
     [
