@@ -100,14 +100,13 @@ def test_eight_parallel_streams_begin_as_each_does_alone(client: openai.OpenAI) 
     with ThreadPoolExecutor(8) as pool:
         together = list(pool.map(answer, prompts))
     for expected, got in zip(alone, together, strict=True):
-        for (wanted, lead), (token, _) in zip(expected[:16], got, strict=False):
+        said = [token for token, _ in got] + [""] * 16  # the end may come in a near tie too
+        for (wanted, lead), token in zip(expected[:16], said, strict=False):
             if token != wanted:
-                # A prompt's tail that is computed again may lie in cells of another order, in which sums are
-                # rounded otherwise. Activations of 8 bits make up to 0.3 of that: it may turn a near tie.
-                assert lead < 0.3, (wanted, token, lead)
+                # What lies in front of an answer's cells moves its logits by up to 0.5, for sums are rounded in
+                # another order ("KV layout" in docs/performance.md). It may turn a near tie.
+                assert lead < 0.6, (wanted, token, lead)
                 break
-        else:
-            assert len(got) >= min(16, len(expected))
 
 
 def test_requests_of_more_than_the_cache_holds_all_end_by_their_limit(client: openai.OpenAI) -> None:  # B18
