@@ -1,4 +1,5 @@
-"""Pages of 2 MiB for weights, where the system leaves it to programs to ask for them.
+"""Pages of 2 MiB for weights that llama.cpp lays out anew (`llmrun.store.kernels`), where the system leaves
+it to programs to ask for them. Those that stay in the mapped file lie in the page cache's pages.
 
 A decoding step reads all weights, which in pages of 4 KiB means a walk through the page tables for each of
 them. Many Linux systems give huge pages to who asks (`transparent_hugepage/enabled` is `madvise`). llama.cpp

@@ -171,8 +171,7 @@ class PrefixCache:
         """Put the next prefix that only memory has on the disk too, each once; False: all were."""
         while self._new:
             kv = next(iter(self._new))
-            worth = kv in self.retained and kv.length >= self.saved.least
-            if not worth or self.saved.holds_on_disk(kv.tokens, kv.adapters):
+            if kv.length < self.saved.least or self.saved.holds_on_disk(kv.tokens, kv.adapters):
                 del self._new[kv]
                 continue
             if self.saved.persist(kv.tokens, self._memory.save(kv.slot), kv.adapters):
