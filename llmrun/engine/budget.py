@@ -3,13 +3,13 @@
 A long prompt wants large steps, for part of each step's time is spent whatever its tokens are; the answers
 want short ones, for each gets one token a step. Both are bounds, and the first is the stronger one:
 
-- The prompt is computed at `LEAST_SPEED` or more of the speed that the best of all steps has, answers
+- The prompt is computed at `LEAST_SPEED` or more of the speed that the best of all steps have, answers
   included. So its time to first token is at most 1.3 times what it has to be.
 - As long as that leaves a choice, a step takes `BUSY_STEP_S`: the inter-token latency of the answers while a
-  prompt arrives.
+  prompt arrives. Where it does not, all steps of the prompt have one bound: see `llmrun.engine.even_steps`.
 
 What is fixed and what a token costs is followed by `PrefillCost`. Steps of one size would not tell the two
-apart, so each fourth is half as large, or a tile larger where half would be less than one.
+apart: where it is too unsure of what a large step takes, each second one has another size.
 
 A step's rows, answers included, are whole tiles: see `llmrun.engine.tiles`.
 """
@@ -18,14 +18,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from llmrun.engine.prefill_cost import PrefillCost
+import numpy as np
+
+from llmrun.engine.even_steps import Span, StepSizes, shortest_bound
+from llmrun.engine.prefill_cost import Cost, PrefillCost
 from llmrun.engine.tiles import TILE
 
 BUSY_STEP_S = 0.1
 # A step without answers bounds how long a new or cancelled request waits for its turn.
 IDLE_STEP_S = 1.0
-LEAST_SPEED = 0.78
-_PROBE = 4  # each so many steps one has another size
+LEAST_SPEED = 0.81
+_UNSURE = 0.12  # how far off, as a share, the seconds of the largest step may be
 
 
 class PrefillBudget:
@@ -39,29 +42,34 @@ class PrefillBudget:
         self.cost = cost or PrefillCost()
         self._attended = attended
         self._sizes: list[int] = [*range(TILE, most, TILE), most]
-        self._steps = 0
+        self._varied = False
 
-    def tokens(self, answers: int, alone: float, depth: int) -> int:
-        """Of the next step. `answers` are decoded in it, which would take `alone` seconds. `depth`: the
-        prompt's tokens that are computed already."""
+    def tokens(self, answers: int, alone: float, prompt: Span) -> int:
+        """Of the next step, of `prompt` or more than that one. `answers` are decoded in it, which would take
+        `alone` seconds."""
         known = self.cost.known
         if known is None:
             return max(1, min(TILE, self._most) - answers) if answers else self._most
-        fixed = max(alone + known.fixed, 0.0)
         sizes = [rows for rows in self._sizes if rows > answers] or [self._most + answers]
-        seconds = [
-            fixed + (rows - answers) * known.per_token + self._attended(rows) * depth * known.per_cell
-            for rows in sizes
-        ]
-        speeds = [(rows - answers) / time for rows, time in zip(sizes, seconds, strict=True)]
-        bound, least = BUSY_STEP_S if answers else IDLE_STEP_S, LEAST_SPEED * max(speeds)
-        quick = len([time for time in seconds if time <= bound]) - 1
-        efficient = next(place for place, speed in enumerate(speeds) if speed >= least)
-        place = max(quick, efficient)
-        self._steps += 1
-        if answers and self._steps % _PROBE == 0:
+        times = self._times(known, sizes, answers, alone)
+        bound = max(BUSY_STEP_S if answers else IDLE_STEP_S, shortest_bound(times, prompt, LEAST_SPEED))
+        place = times.best(prompt.done, bound)
+        if answers and self._vary(prompt.done, alone):
             place = (place - 1) // 2 if place else min(1, len(sizes) - 1)
         return sizes[place] - answers
+
+    def _times(self, known: Cost, sizes: list[int], answers: int, alone: float) -> StepSizes:
+        new = np.array(sizes, float) - answers
+        attended = np.array([self._attended(rows) for rows in sizes])
+        return StepSizes(
+            new, max(alone + known.fixed, 0.0) + new * known.per_token, attended * known.per_cell
+        )
+
+    def _vary(self, depth: int, alone: float) -> bool:
+        """Whether the next step should have another size, to tell what is fixed from what tokens cost."""
+        unsure = self.cost.unsure(self._most, self._attended(self._most), depth, alone)
+        self._varied = unsure > _UNSURE and not self._varied
+        return self._varied
 
     def observe(self, tokens: int, rows: int, depth: float, seconds: float, alone: float) -> None:
         """A step of so many rows took so long; of these so many were a prompt's, each behind `depth` cells on

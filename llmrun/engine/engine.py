@@ -18,7 +18,7 @@ from llmrun.engine.filling import fill
 from llmrun.engine.inbox import Inbox, Note
 from llmrun.engine.job import Job
 from llmrun.engine.request import EngineRequest
-from llmrun.engine.rows import Prefill, Row, prefill_of, slot_of
+from llmrun.engine.rows import Prefill, Row, longest_prompt, prefill_of, slot_of
 from llmrun.engine.saved_prefixes import SavedPrefixes
 from llmrun.engine.scheduler import Scheduler
 from llmrun.engine.scoring import rows_at_once, score
@@ -159,8 +159,9 @@ class Engine:
 
     def _step(self) -> None:
         answering = sum(s.decoding for s in self.scheduler.running)
-        depth = max((s.computed for s in self.scheduler.running if not s.decoding), default=0)
-        prompts = self.budget.tokens(answering, self._alone(answering), depth)
+        prompts = self.budget.tokens(
+            answering, self._alone(answering), longest_prompt(self.scheduler.running)
+        )
         rows = self.scheduler.plan(min(answering + prompts, self._batch.capacity))
         if not rows or self._stopping:
             return

@@ -18,6 +18,7 @@ import numpy as np
 _DRIFT = 0.05  # how far, as a share, the three may move from step to step
 _NOISE = 0.15  # how far, as a share, a step misses what it should take
 _BELIEVED = 2.0  # a step further off than so many standard deviations counts as that far off
+_SURPRISED = 2.0  # how much more may be otherwise, as a variance, after a step that far off
 _FEW = 16  # tokens: by what they cost the fixed part may drift, and twice that may it be at first
 _CELLS = 1000  # that attention to them may at first cost a token a fifth more, give or take two fifths
 
@@ -53,9 +54,12 @@ class PrefillCost:
         self._unsure += np.diag(np.square([_DRIFT * few, _DRIFT * per_token, _DRIFT * per_cell]))
         expected = alone + float(share @ known)
         spread = float(share @ self._unsure @ share) + (_NOISE * max(expected, 0.1 * seconds)) ** 2
-        error = copysign(min(abs(seconds - expected), _BELIEVED * sqrt(spread)), seconds - expected)
+        believed = _BELIEVED * sqrt(spread)
+        error = copysign(min(abs(seconds - expected), believed), seconds - expected)
         gain = self._unsure @ share / spread
         self._unsure -= np.outer(gain, share @ self._unsure)
+        if abs(seconds - expected) > believed:
+            self._unsure *= _SURPRISED
         moved = (gain * error).tolist()
         # No step shows that tokens cost nothing, or that answers take less beside them than a tenth.
         self.known = Cost(
@@ -63,6 +67,14 @@ class PrefillCost:
             max(per_token + moved[1], 0.5 * per_token),
             max(per_cell + moved[2], 0.0),
         )
+
+    def unsure(self, tokens: int, attended: float, depth: float, alone: float) -> float:
+        """How far off the seconds of such a step may be: their standard deviation, as a share of them."""
+        if self.known is None:
+            return 1.0
+        share = np.array([1.0, tokens, attended * depth])
+        expected = alone + float(share @ self.known)
+        return sqrt(max(float(share @ self._unsure @ share), 0.0)) / max(expected, 1e-9)
 
     @staticmethod
     def _at_first(per_token: float) -> np.ndarray:

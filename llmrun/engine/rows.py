@@ -6,6 +6,7 @@ from collections.abc import Sequence as Several
 from typing import NamedTuple
 
 from llmrun.engine.budget import scored_shares
+from llmrun.engine.even_steps import Span
 from llmrun.engine.sequence import Sequence
 
 
@@ -37,6 +38,15 @@ def prefill_of(rows: Several[Row]) -> Prefill:
     tokens = sum(row.length for row in prompts)
     pairs = sum(row.length * (row.sequence.computed + row.length / 2) for row in prompts)
     return Prefill(tokens, pairs / max(1, tokens), any(row.sequence.scoring for row in prompts))
+
+
+def longest_prompt(running: Several[Sequence]) -> Span:
+    """Of those that are being computed."""
+    prompts = [s for s in running if not s.decoding]
+    if not prompts:
+        return Span(0, 0, 0)
+    longest = max(prompts, key=lambda s: s.length)
+    return Span(min(longest.cached, longest.computed), longest.computed, longest.length)
 
 
 def rows_of(running: Several[Sequence], budget: int, free: int, scored_rows: int) -> list[Row]:

@@ -19,12 +19,18 @@ from llmrun.engine.budget import (
     scored_shares,
     shares,
 )
+from llmrun.engine.even_steps import Span
 from llmrun.engine.prefill_cost import Cost, PrefillCost
 from llmrun.engine.tiles import TILE, tiled_rows
 
 BATCH = 512
 ANSWERS = 3
 PROMPT = 3000
+
+
+def behind(depth: int) -> Span:
+    """A prompt of which so much is computed."""
+    return Span(0, depth, depth + PROMPT)
 
 
 @dataclass(frozen=True)
@@ -51,14 +57,29 @@ class Machine:
         seconds = self.fixed + self.per_token * (computed + attended)
         return seconds * (1 + rng.uniform(-self.noise, self.noise))
 
+    def exact(self, tokens: int, done: int) -> float:
+        attended = self.attended(tokens + ANSWERS) * (done + tokens / 2) / self.depth
+        return self.fixed + self.per_token * (tokens + attended)
+
+    def walk(self, bound: float) -> tuple[float, float]:
+        """Seconds of a prompt, and of its longest step, in the most efficient steps within the bound."""
+        done, total, longest = 0, 0.0, 0.0
+        while done < PROMPT:
+            sizes = [rows - ANSWERS for rows in range(TILE, BATCH + 1, TILE)]
+            within = [n for n in sizes if self.exact(n, done) <= bound] or sizes[:1]
+            tokens = max(within, key=lambda n: n / self.exact(n, done))
+            seconds = self.exact(tokens, done) * min(1, (PROMPT - done) / tokens)
+            total, longest, done = total + seconds, max(longest, seconds), done + tokens
+        return total, longest
+
     @property
     def shortest(self) -> float:
-        """The longest step where each is as short as it may be, if all were known: the last of the prompt."""
-        sizes = range(TILE, BATCH + 1, TILE)
-        attention = PROMPT / self.depth
-        times = [self.fixed + self.per_token * (n + self.attended(n) * attention) for n in sizes]
-        least = LEAST_SPEED * max(n / time for n, time in zip(sizes, times, strict=True))
-        return max(BUSY_STEP_S, min(time for n, time in zip(sizes, times, strict=True) if n / time >= least))
+        """What the longest step can be at the least, if all were known."""
+        most = self.walk(1e9)[0] / LEAST_SPEED
+        bounds = [BUSY_STEP_S * 1.05**n for n in range(200)]
+        return next(
+            max(bound, longest) for bound in bounds for total, longest in [self.walk(bound)] if total <= most
+        )
 
 
 MACHINES = {
@@ -85,7 +106,7 @@ def arrive(
     done = 0
     while done < PROMPT:
         current = machine(now + sum(seconds for _, seconds in steps))
-        tokens = min(PROMPT - done, budget.tokens(ANSWERS, current.alone, done))
+        tokens = min(PROMPT - done, budget.tokens(ANSWERS, current.alone, Span(0, done, PROMPT)))
         seconds = current.step(tokens, done, rng, ANSWERS)
         budget.observe(tokens, tokens + ANSWERS, done + tokens / 2, seconds, current.alone)
         steps.append((tokens, seconds))
@@ -110,7 +131,7 @@ def test_budget_bounds_the_prompts_wait_and_the_answers_steps(machine: Machine, 
     for _ in range(3):
         seconds = [seconds for _, seconds in arrive(budget, lambda _: machine, rng)]
         assert sum(seconds) < 1.4 * idle_seconds(machine)
-        assert max(seconds) < 2 * machine.shortest
+        assert max(seconds) < 1.4 * machine.shortest
 
 
 def test_budget_on_a_busy_machine_does_not_spiral_down() -> None:
@@ -118,8 +139,6 @@ def test_budget_on_a_busy_machine_does_not_spiral_down() -> None:
     machine = MACHINES["busy"]
     budget = PrefillBudget(BATCH)
     steps = arrive(budget, lambda _: machine, random.Random(1))
-    chunks = [tokens for tokens, _ in steps]
-    assert median(chunks[len(chunks) // 2 :]) > 100
     assert sum(seconds for _, seconds in steps) < 1.5 * idle_seconds(machine)
 
 
@@ -137,19 +156,19 @@ def test_budget_follows_a_machine_that_becomes_busy_and_quiet_again() -> None:
 
 
 def test_tokens_before_any_step_are_few_beside_answers_and_else_the_whole_batch() -> None:
-    assert PrefillBudget(512).tokens(3, 0.0, 0) + 3 == TILE
-    assert PrefillBudget(512).tokens(0, 0.0, 0) == 512
+    assert PrefillBudget(512).tokens(3, 0.0, behind(0)) + 3 == TILE
+    assert PrefillBudget(512).tokens(0, 0.0, behind(0)) == 512
 
 
 def test_tokens_are_never_more_than_the_batch_holds() -> None:
     for known in (None, Cost(0.001, 1e-6, 0), Cost(1.0, 1.0, 0)):
         budget = PrefillBudget(4, PrefillCost(known))
-        assert all(1 <= budget.tokens(answers, 0.01, 9) <= 4 for answers in (9, 3, 0))
+        assert all(1 <= budget.tokens(answers, 0.01, behind(9)) <= 4 for answers in (9, 3, 0))
 
 
 def test_tokens_without_answers_are_the_most_of_a_second_or_what_is_efficient() -> None:
-    assert PrefillBudget(512, PrefillCost(Cost(0.01, 0.004, 0))).tokens(0, 0.0, 0) == 192
-    slow = PrefillBudget(512, PrefillCost(Cost(4.0, 0.05, 0))).tokens(0, 0.0, 0)
+    assert PrefillBudget(512, PrefillCost(Cost(0.01, 0.004, 0))).tokens(0, 0.0, behind(0)) == 192
+    slow = PrefillBudget(512, PrefillCost(Cost(4.0, 0.05, 0))).tokens(0, 0.0, behind(0))
     speed, wanted = (n / (4.0 + n * 0.05) for n in (slow, 512))
     assert speed >= LEAST_SPEED * wanted > (slow - TILE) / (4.0 + (slow - TILE) * 0.05)
 
@@ -157,7 +176,9 @@ def test_tokens_without_answers_are_the_most_of_a_second_or_what_is_efficient() 
 @pytest.mark.parametrize("answers", [0, 3, 8])
 def test_tokens_and_answers_together_are_whole_tiles(answers: int) -> None:
     budget = PrefillBudget(512, PrefillCost(Cost(0.02, 0.0014, 1e-6)))
-    assert all((budget.tokens(answers, 0.02, depth) + answers) % TILE == 0 for depth in range(0, 3000, 500))
+    assert all(
+        (budget.tokens(answers, 0.02, behind(depth)) + answers) % TILE == 0 for depth in range(0, 3000, 500)
+    )
 
 
 @given(
@@ -168,7 +189,7 @@ def test_tokens_and_answers_together_are_whole_tiles(answers: int) -> None:
 )
 def test_tokens_always_move_a_prompt_on(alone: float, known: Cost, answers: int, depth: int) -> None:
     budget = PrefillBudget(512, PrefillCost(known))
-    chunks = [budget.tokens(answers, alone, depth) for _ in range(5)]
+    chunks = [budget.tokens(answers, alone, behind(depth)) for _ in range(5)]
     assert all(1 <= tokens <= 512 and tokens + answers >= TILE for tokens in chunks)
 
 

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
-from llmrun.engine.rows import prefill_of
+from llmrun.engine.even_steps import Span
+from llmrun.engine.rows import longest_prompt, prefill_of
 from tests.engine.test_scheduler import World
 
 
@@ -33,3 +34,18 @@ def test_prefill_of_scored_prompt_says_so() -> None:
     world = World()
     world.add([1, 2, 3], score_from=1)
     assert prefill_of(world.scheduler.plan(8)).scored
+
+
+def test_longest_prompt_of_those_that_are_computed_says_where_it_is() -> None:
+    world = World(cells=256)
+    world.add(list(range(100, 200)))
+    world.add([1, 2, 3], max_tokens=50)
+    world.step(budget=21)
+    assert longest_prompt(world.scheduler.running) == Span(0, 18, 100)
+
+
+def test_longest_prompt_beside_answers_alone_is_none() -> None:
+    world = World()
+    world.add([1, 2], max_tokens=50)
+    world.step()
+    assert longest_prompt(world.scheduler.running) == Span(0, 0, 0)

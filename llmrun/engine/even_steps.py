@@ -1,0 +1,67 @@
+"""How short a prompt's steps can be without making it wait much longer. Pure.
+
+What a step takes grows with what lies before it, and so does what short steps waste. Steps of one size are
+needlessly short at a prompt's start and long at its end, and the longest is what an answer beside it feels.
+So its steps get one bound on their time, the smallest with which the whole prompt takes little more than it
+would in the steps that are best for it alone.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+_PLACES = 8  # of a prompt at which times are compared
+
+
+class Span(NamedTuple):
+    """A prompt's tokens: computed here are those from `start` to `end`, and `done` are in the cache."""
+
+    start: int
+    done: int
+    end: int
+
+
+class StepSizes(NamedTuple):
+    """Sizes of steps, smallest first: `new` prompt tokens. Their seconds: `base`, and `per_cell` for each
+    token that lies before them. Each of shape [sizes]."""
+
+    new: npt.NDArray[np.float64]
+    base: npt.NDArray[np.float64]
+    per_cell: npt.NDArray[np.float64]
+
+    def at(self, depth: float | npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+        """Seconds behind so many tokens."""
+        return self.base + self.per_cell * (depth + self.new / 2)
+
+    def best(self, depth: int, bound: float) -> int:
+        """The place of the size that computes most tokens a second of those within `bound`; of none the
+        quickest."""
+        seconds = self.at(depth)
+        within = seconds <= bound
+        if not within.any():
+            return int(seconds.argmin())
+        return int(np.where(within, self.new / seconds, 0.0).argmax())
+
+
+def shortest_bound(times: StepSizes, span: Span, share: float) -> float:
+    """Seconds within which steps can be, where there are such, so that the prompt has at least `share` of
+    the speed that the best sizes give it."""
+    part = max(1, span.end - span.start) / _PLACES
+    depths: npt.NDArray[np.float64] = span.start + part * (np.arange(_PLACES, dtype=np.float64) + 0.5)
+    seconds = times.at(depths[:, None])
+    each = seconds / times.new
+    most = each.min(axis=1).sum() / share
+    fallback = each[np.arange(_PLACES), seconds.argmin(axis=1)]
+    bounds = np.unique(seconds)
+    low, high = 0, len(bounds) - 1
+    while low < high:
+        middle = (low + high) // 2
+        within = np.where(seconds <= bounds[middle], each, np.inf).min(axis=1)
+        if np.where(np.isinf(within), fallback, within).sum() <= most:
+            high = middle
+        else:
+            low = middle + 1
+    return float(bounds[low])
