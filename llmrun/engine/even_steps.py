@@ -55,7 +55,7 @@ def shortest_bound(times: StepSizes, span: Span, share: float) -> float:
     each = seconds / times.new
     most = each.min(axis=1).sum() / share
     fallback = each[np.arange(_PLACES), seconds.argmin(axis=1)]
-    bounds = np.unique(seconds)
+    bounds = np.sort(seconds, axis=None)  # not `unique`, which imports numpy.ma
     low, high = 0, len(bounds) - 1
     while low < high:
         middle = (low + high) // 2

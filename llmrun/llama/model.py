@@ -40,8 +40,8 @@ class Model:
     """Weights and vocabulary of one GGUF file (the first shard names the rest).
 
     `gpu_layers` None leaves all layers to the GPU where there is one. `on_progress` gets 0 to 1 from
-    the loading thread. `copied`: what of its files llama.cpp copies and then reads no more; it is not kept in
-    memory twice. Raises MODEL_LOAD where llama.cpp refuses the file; its reason is in the log.
+    the loading thread. `copied`: tells what of its files llama.cpp copies and then reads no more; it is not
+    kept in memory twice. Raises MODEL_LOAD where llama.cpp refuses the file; its reason is in the log.
     """
 
     def __init__(
@@ -50,7 +50,7 @@ class Model:
         *,
         gpu_layers: int | None = None,
         on_progress: Callable[[float], None] | None = None,
-        copied: Parts | None = None,
+        copied: Callable[[], Parts] = dict,
     ) -> None:
         params = lib.llama_model_default_params()
         params.n_gpu_layers = -1 if gpu_layers is None else gpu_layers
@@ -63,7 +63,7 @@ class Model:
                 on_progress(fraction)
             if fraction >= due:
                 due = fraction + RELEASE_STEP
-                release(copied or {})
+                release(copied())
             return True
 
         params.progress_callback = report
@@ -71,7 +71,7 @@ class Model:
         self._pointer: ctypes.c_void_p | None = lib.llama_model_load_from_file(str(path).encode(), params)
         if not self._pointer:
             raise _refused(path, take_error())
-        release(copied or {})
+        release(copied())
         self._dependents: list[_Closable] = []
         self.vocab = Vocab(self._pointer)
 

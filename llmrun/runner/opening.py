@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from llmrun.errors import LlmrunError
 from llmrun.llama import Model
+from llmrun.llama.mapped import Parts
+from llmrun.runner.passing_thread import beside
 from llmrun.store.gguf import GGUFHeader, read_header
 from llmrun.store.hardware import cpu_features
 from llmrun.store.kernels import copied
@@ -19,16 +20,17 @@ def open_model(
     """The model and the headers of its files. MODEL_LOAD where llama.cpp refuses it, else BAD_FILE where we
     cannot read a header."""
     files = [path.with_name(name) for name in shard_siblings(path.name)]
-    headers: list[GGUFHeader] = []
-    refusal = None
-    try:
-        headers += map(read_header, files)
-    except LlmrunError as error:
-        refusal = error
     features = cpu_features()
-    parts = {file: copied(header, features) for file, header in zip(files, headers, strict=False)}
-    model = Model(path, gpu_layers=gpu_layers, on_progress=on_progress, copied=parts)
-    if refusal:
+    with beside(lambda: [read_header(file) for file in files]) as reading:
+
+        def parts() -> Parts:
+            headers = [] if reading.exception() else reading.result()
+            return {file: copied(header, features) for file, header in zip(files, headers, strict=False)}
+
+        # llama.cpp reads the vocabulary before it puts anything anywhere.
+        model = Model(path, gpu_layers=gpu_layers, on_progress=on_progress, copied=parts)
+    try:
+        return model, reading.result()
+    except BaseException:
         model.close()
-        raise refusal
-    return model, headers
+        raise

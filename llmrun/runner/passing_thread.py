@@ -9,8 +9,9 @@ the thread that it was for.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future
+from contextlib import contextmanager
 from typing import TypeVar
 
 Result = TypeVar("Result")
@@ -19,6 +20,15 @@ Result = TypeVar("Result")
 def on_passing_thread(work: Callable[[], Result]) -> Result:
     """The result of `work`, done on a thread of its own that has ended then; or on this one, where there is
     no memory for another. Raises what `work` raises."""
+    with beside(work) as done:
+        pass
+    return done.result()
+
+
+@contextmanager
+def beside(work: Callable[[], Result]) -> Iterator[Future[Result]]:
+    """Do `work` on a thread of its own, which has ended behind the block; or before it on this one, where
+    there is no memory for another. The future is done then, also where `work` raised."""
     done: Future[Result] = Future()
 
     def run() -> None:
@@ -31,9 +41,13 @@ def on_passing_thread(work: Callable[[], Result]) -> Result:
     try:
         thread.start()
     except RuntimeError:
-        return work()
+        run()
+        yield done
+        return
     try:
-        thread.join()
+        yield done
     finally:
-        thread.join()  # after Ctrl-C as well: what it computes with is freed next
-    return done.result()
+        try:
+            thread.join()
+        finally:
+            thread.join()  # after Ctrl-C as well: what it computes with is freed next

@@ -6,6 +6,7 @@ not fit raises `Bad`. Knows nothing of GGUF beyond how it writes numbers and str
 
 from __future__ import annotations
 
+import contextlib
 import struct
 import sys
 
@@ -111,18 +112,12 @@ class Cursor:
         """Step over `count` strings. The inner loop is the whole cost of a large vocabulary."""
         unpack = U64.unpack_from
         while count:
-            if len(self._window) - self._at < 8:
-                self._ensure(8)
-            window, at = self._window, self._at
-            end = len(window) - 8
-            while count and at <= end:
-                following = at + 8 + unpack(window, at)[0]
-                if following > len(window):
-                    break
-                at = following
-                count -= 1
-            moved = at != self._at
-            self._at = at
-            if count and not moved:  # this one ends beyond the window
-                self.skip(self.u64())
-                count -= 1
+            self._ensure(8)
+            window, at, stepped = self._window, self._at, 0
+            # Cheaper than to compare: beyond the window, unpacking fails.
+            with contextlib.suppress(struct.error, OverflowError):
+                while stepped < count:
+                    at += 8 + unpack(window, at)[0]
+                    stepped += 1
+            count -= stepped
+            self.skip(at - self._at)

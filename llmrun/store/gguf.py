@@ -11,9 +11,11 @@ single elements later. Knows nothing of what the keys mean: see `facts`.
 
 from __future__ import annotations
 
+import functools
 import math
 import os
 import struct
+import time
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from pathlib import Path
@@ -106,7 +108,28 @@ class GGUFHeader:
 
 
 def read_header(path: Path) -> GGUFHeader:
-    """The header of the GGUF file at `path`. BAD_FILE where it is none, NOT_FOUND where it is not there."""
+    """The header of the GGUF file at `path`. BAD_FILE where it is none, NOT_FOUND where it is not there.
+
+    It is remembered, for to step over a vocabulary takes tens of milliseconds: not to be changed."""
+    try:
+        stat = path.stat()
+    except OSError:
+        return _read_header(path)
+    changed = max(stat.st_ctime_ns, stat.st_mtime_ns)
+    if time.time_ns() - changed < _SETTLED_NS:
+        return _read_header(path)
+    return _remembered(path, (stat.st_dev, stat.st_ino, stat.st_size, changed))
+
+
+_SETTLED_NS = 2_000_000_000  # after which a file that is written again has another time on every file system
+
+
+@functools.lru_cache(maxsize=4)
+def _remembered(path: Path, state: tuple[int, ...]) -> GGUFHeader:  # noqa: ARG001 (what it is remembered by)
+    return _read_header(path)
+
+
+def _read_header(path: Path) -> GGUFHeader:
     return _with_file(path, lambda cursor: _parse(cursor, cursor.size))
 
 

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import http.client
 import os
 import shlex
 import socket
@@ -15,7 +16,6 @@ import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-import httpx
 import psutil
 from peer import llama_server, without_broken_amx
 
@@ -26,6 +26,7 @@ class Process:
     """A server over one model file, until `stop`. `model`: the name that its clients send."""
 
     def __init__(self, command: Sequence[str], port: int, model: str, env: Mapping[str, str]) -> None:
+        self._port = port
         self.url = f"http://127.0.0.1:{port}"
         self.model = model
         self.began = time.perf_counter()
@@ -38,13 +39,21 @@ class Process:
         while time.perf_counter() - self.began < 120:
             if self._process.poll() is not None:
                 raise RuntimeError(f"{program} ended with {self._process.returncode}")
-            try:
-                if httpx.get(self.url + "/health", timeout=5).status_code == 200:
-                    return
-            except httpx.TransportError:
-                pass
+            if self._healthy():
+                return
             time.sleep(0.02)
         raise RuntimeError(f"{program} does not answer")
+
+    def _healthy(self) -> bool:
+        """Asked with next to no work, for the server has these cores to start on."""
+        connection = http.client.HTTPConnection("127.0.0.1", self._port, timeout=5)
+        try:
+            connection.request("GET", "/health")
+            return connection.getresponse().status == 200
+        except (OSError, http.client.HTTPException):
+            return False
+        finally:
+            connection.close()
 
     def peak_memory(self) -> int:
         """Bytes that it and its children have had at most, each by itself: resident, summed."""

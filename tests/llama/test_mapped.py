@@ -46,7 +46,7 @@ def _computes(model: Model) -> None:
 
 def test_model_just_loaded_holds_no_page_of_what_was_copied_and_reads_it_all_the_same(path: Path) -> None:
     whole = (0, path.stat().st_size + PAGE)
-    model = Model(path, copied={path: [whole]})
+    model = Model(path, copied=lambda: {path: [whole]})
     try:
         assert str(path.resolve()) in Path("/proc/self/maps").read_text()
         assert _resident(path) == 0

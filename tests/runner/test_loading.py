@@ -102,7 +102,15 @@ def test_load_and_embedding_beside_an_engine_leave_no_compute_threads(tmp_path: 
         if isinstance(events[-1][1], Finished):
             ended.put(None)
 
-    before = threads()
+    def at_rest() -> int:
+        """Teams of what ran before may still be ending."""
+        counts = [threads()]
+        while len(counts) < 200 and len(set(counts[-10:])) + (len(counts) < 10) > 1:
+            time.sleep(0.02)
+            counts.append(threads())
+        return counts[-1]
+
+    before = at_rest()
     loaded = load(spec_of(tmp_path, threads=3), emit, lambda _fraction: None)
     loaded_with = settled(before)
     embedder = loaded.embedder

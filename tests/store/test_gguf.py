@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import io
 import struct
+import time
 import tracemalloc
 from pathlib import Path
 
@@ -335,3 +336,28 @@ def test_parse_header_stream_of_random_bytes_never_raises_anything_else(data: by
     except LlmrunError as error:
         if error.kind is not BAD_FILE:
             raise
+
+
+def test_read_header_file_that_is_written_again_is_read_again(
+    valid: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "model.gguf"
+    path.write_bytes(valid)
+    monkeypatch.setattr(time, "time_ns", lambda: path.stat().st_ctime_ns + 3 * 10**9)
+    assert read_header(path).text("general.architecture") == "llama"
+    monkeypatch.undo()
+    path.write_bytes(valid.replace(b"llama", b"qwen2"))  # as long, and maybe in the same tick of the clock
+    assert read_header(path).text("general.architecture") == "qwen2"
+
+
+def test_read_header_settled_file_is_parsed_once(
+    valid: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "model.gguf"
+    path.write_bytes(valid)
+    monkeypatch.setattr(time, "time_ns", lambda: path.stat().st_ctime_ns + 3 * 10**9)
+    assert read_header(path) is read_header(path)
+    path.unlink()
+    with pytest.raises(LlmrunError) as missing:
+        read_header(path)
+    assert missing.value.kind is NOT_FOUND
