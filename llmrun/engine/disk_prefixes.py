@@ -22,6 +22,7 @@ from pathlib import Path
 import numpy as np
 
 from llmrun import log
+from llmrun.engine.kv_memory import SavedState
 from llmrun.engine.prefix_tree import PrefixTree
 from llmrun.engine.resident import Tokens
 from llmrun.engine.saved_prefixes import NOTHING_SAVED, Saved
@@ -50,13 +51,13 @@ class DiskPrefixes:
         self._sizes: dict[str, int] = {}
         self.size = 0
         """Bytes of the files of this key, as far as nobody else removed any."""
-        self._queue: queue.Queue[tuple[Tokens, bytes] | None] = queue.Queue(_QUEUED)
+        self._queue: queue.Queue[tuple[Tokens, SavedState] | None] = queue.Queue(_QUEUED)
         self.ready = threading.Event()
         """Set once the files that were there are known; until then they are misses."""
         self._writer = threading.Thread(target=self._work, name="kv-files", daemon=True)
         self._writer.start()
 
-    def put(self, tokens: Tokens, state: bytes, *, wait: bool = False) -> bool:
+    def put(self, tokens: Tokens, state: SavedState, *, wait: bool = False) -> bool:
         """Have the prefix written. Without `wait`, False where the writer is behind: try again."""
         if len(state) > self._capacity or self.holds(tokens):
             return True
@@ -76,7 +77,7 @@ class DiskPrefixes:
         """Whether a file has exactly this prefix, or one that begins with it and can be cut to it."""
         return self.find(tokens).shared == len(tokens)
 
-    def take(self, key: str) -> bytes | None:
+    def take(self, key: str) -> SavedState | None:
         """The KV in a file; None, and the file is forgotten, where it cannot be had."""
         path = self._folder / key
         try:
@@ -109,7 +110,7 @@ class DiskPrefixes:
             if not self.holds(item[0]):
                 self._write_or_say(*item)
 
-    def _write_or_say(self, tokens: Tokens, state: bytes) -> None:
+    def _write_or_say(self, tokens: Tokens, state: SavedState) -> None:
         try:
             self._write(tokens, state)
         except Exception as error:  # whatever it is, the writer goes on: `close` waits for it
@@ -124,7 +125,7 @@ class DiskPrefixes:
                 with contextlib.suppress(OSError):  # another runner removed it
                     self._remember(path.name, tokens, path.stat().st_size)
 
-    def _write(self, tokens: Tokens, state: bytes) -> None:
+    def _write(self, tokens: Tokens, state: SavedState) -> None:
         body = struct.pack("<I", len(tokens)) + tokens.astype("<i4").tobytes()
         checksum = zlib.crc32(state, zlib.crc32(body))
         self._remove_needless(tokens)
@@ -196,7 +197,7 @@ def _tokens_of(path: Path) -> Tokens | None:
     return np.frombuffer(raw, "<i4").astype(np.int32) if len(raw) == 4 * count else None
 
 
-def _state(data: bytes, tokens: Tokens | None) -> bytes | None:
+def _state(data: bytes, tokens: Tokens | None) -> SavedState | None:
     """The KV in a file's bytes, if they are whole and for these tokens."""
     if len(data) < HEAD.size or tokens is None:
         return None
@@ -206,4 +207,6 @@ def _state(data: bytes, tokens: Tokens | None) -> bytes | None:
         return None
     if zlib.crc32(memoryview(data)[len(MAGIC) + 4 :]) != checksum:
         return None
-    return data[start:] if np.array_equal(np.frombuffer(data[HEAD.size : start], "<i4"), tokens) else None
+    if not np.array_equal(np.frombuffer(data[HEAD.size : start], "<i4"), tokens):
+        return None
+    return memoryview(data)[start:]

@@ -16,7 +16,7 @@ from __future__ import annotations
 from heapq import heappop, heappush
 
 from llmrun.engine.cells import Cells
-from llmrun.engine.kv_memory import KVMemory
+from llmrun.engine.kv_memory import KVMemory, SavedState
 from llmrun.engine.matching import NO_MATCH, Match
 from llmrun.engine.resident import Resident
 from llmrun.engine.retained import RetainedPrefixes
@@ -134,7 +134,7 @@ class PrefixCache:
         kv.extend(self.cells.share(source.cells[:length].copy()))
         self.retained.touch(source)
 
-    def bring_back(self, kv: Resident, saved: Saved, state: bytes | None) -> int:
+    def bring_back(self, kv: Resident, saved: Saved, state: SavedState | None) -> int:
         """Restore into an empty `kv` what a prompt shares with a saved prefix, `state` by `saved.take`; how
         many tokens: 0 where it cannot be had."""
         if state is None or not self._memory.restore(kv.slot, state):

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from typing import NamedTuple, Protocol
 
+from llmrun.engine.kv_memory import SavedState
 from llmrun.engine.prefix_tree import PrefixTree
 from llmrun.engine.request import Adapters
 from llmrun.engine.resident import Tokens, under
@@ -31,16 +32,16 @@ class Shelf(Protocol):
 
     size: int
 
-    def put(self, tokens: Tokens, state: bytes, *, wait: bool = False) -> bool: ...
+    def put(self, tokens: Tokens, state: SavedState, *, wait: bool = False) -> bool: ...
     def find(self, tokens: Tokens) -> Saved: ...
-    def take(self, key: str) -> bytes | None: ...
+    def take(self, key: str) -> SavedState | None: ...
     def holds(self, tokens: Tokens) -> bool: ...
     def close(self) -> None: ...
 
 
 class _Kept(NamedTuple):
     tokens: Tokens
-    state: bytes
+    state: SavedState
 
 
 class SavedPrefixes:
@@ -84,7 +85,7 @@ class SavedPrefixes:
         """Bytes of the files that are known."""
         return 0 if self._disk is None else self._disk.size
 
-    def put(self, tokens: Tokens, state: bytes, adapters: Adapters = ()) -> bool:
+    def put(self, tokens: Tokens, state: SavedState, adapters: Adapters = ()) -> bool:
         """Keep a prefix, in place of those that it begins with; one that begins with it serves as well.
         Returns whether host memory has it now."""
         if self.holds(tokens, adapters):
@@ -121,7 +122,7 @@ class SavedPrefixes:
             Saved(best.key, best.shared - words, best.total - words) if best.shared > words else NOTHING_SAVED
         )
 
-    def take(self, saved: Saved) -> bytes | None:
+    def take(self, saved: Saved) -> SavedState | None:
         """The KV of what `find` found; None where the disk has lost it or it is damaged."""
         if isinstance(saved.key, str):
             state = self._disk.take(saved.key) if self._disk is not None else None
@@ -134,7 +135,7 @@ class SavedPrefixes:
                 self.ram_hits += 1
         return state
 
-    def persist(self, tokens: Tokens, state: bytes, adapters: Adapters = ()) -> bool:
+    def persist(self, tokens: Tokens, state: SavedState, adapters: Adapters = ()) -> bool:
         """Put a prefix that stays resident on the disk too, in case the process ends. False: try again."""
         return self._disk is None or self._disk.put(under(adapters, tokens), state)
 

@@ -6,6 +6,7 @@ import enum
 
 import numpy as np
 
+from llmrun.engine.kv_memory import SavedState
 from llmrun.engine.lines import Lines
 from llmrun.engine.request import EngineRequest
 from llmrun.engine.resident import Resident, Tokens
@@ -37,7 +38,7 @@ class Sequence:
         self.index = index
         self.state = State.WAITING
         self.kv: Resident | None = None
-        self.saved: bytes | None = None
+        self.saved: SavedState | None = None
         self.saved_length = 0
         self.cached = 0
         wanted = request.score_from if index == 0 else None

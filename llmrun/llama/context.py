@@ -188,14 +188,14 @@ class Context:
         """Tokens of a sequence in memory."""
         return int(lib.llama_memory_seq_pos_max(self._memory, slot)) + 1
 
-    def save(self, slot: int) -> bytes:
-        """The sequence's memory, to be restored into any slot of this context."""
+    def save(self, slot: int) -> memoryview:
+        """The sequence's memory, to be restored into any slot of this context. Nothing else writes to it."""
         size = int(lib.llama_state_seq_get_size(self.pointer, slot))
         buffer = np.empty(size, np.uint8)
         written = int(lib.llama_state_seq_get_data(self.pointer, _place(buffer), size, slot))
-        return buffer[:written].tobytes()
+        return buffer.data[:written]
 
-    def restore(self, slot: int, state: bytes) -> bool:
+    def restore(self, slot: int, state: bytes | memoryview) -> bool:
         """Put a saved sequence into an empty slot. False where it does not fit."""
         source = np.frombuffer(state, np.uint8)
         return bool(lib.llama_state_seq_set_data(self.pointer, _place(source), len(state), slot))

@@ -104,10 +104,12 @@ def test_load_and_embedding_beside_an_engine_leave_no_compute_threads(tmp_path: 
 
     def at_rest() -> int:
         """Teams of what ran before may still be ending."""
-        counts = [threads()]
-        while len(counts) < 200 and len(set(counts[-10:])) + (len(counts) < 10) > 1:
-            time.sleep(0.02)
+        counts = []
+        for _ in range(200):
             counts.append(threads())
+            if len(counts) > 10 and len(set(counts[-10:])) == 1:
+                break
+            time.sleep(0.02)
         return counts[-1]
 
     before = at_rest()
