@@ -27,7 +27,7 @@ from llmrun.engine.tiles import TILE
 BUSY_STEP_S = 0.1
 # A step without answers bounds how long a new or cancelled request waits for its turn.
 IDLE_STEP_S = 1.0
-LEAST_SPEED = 0.81
+LEAST_SPEED = 0.86
 _UNSURE = 0.12  # how far off, as a share, the seconds of the largest step may be
 
 

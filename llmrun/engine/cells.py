@@ -31,13 +31,24 @@ class Cells:
         self._stack = np.arange(total, dtype=np.int32)
         self.free = total
         self.running = 0
+        self.peak = 0
+        """Most that were in use since `gathered`."""
         self._holders = np.zeros(total, np.int32)
         self._pins = np.zeros(total, np.int32)
 
     @property
+    def used(self) -> int:
+        """Cells that anything holds."""
+        return self.total - self.free
+
+    def gathered(self) -> None:
+        """What is in use lies together."""
+        self.peak = self.used
+
+    @property
     def retained(self) -> int:
         """Cells that only retained prefixes hold."""
-        return self.total - self.free - self.running
+        return self.used - self.running
 
     def allocate(self, count: int) -> CellIds:
         """Take `count` free cells for a running sequence."""
@@ -45,6 +56,7 @@ class Cells:
             raise ValueError(f"{count} cells wanted, {self.free} free")
         ids: CellIds = self._stack[self.free - count : self.free].copy()
         self.free -= count
+        self.peak = max(self.peak, self.used)
         if count == 1:  # a decode row: one item costs a tenth of an index array
             self._holders[ids[0]] = self._pins[ids[0]] = 1
         else:

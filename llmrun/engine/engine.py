@@ -134,8 +134,8 @@ class Engine:
         self.scheduler.prefixes.close()
 
     def _take_in(self) -> None:
-        """Read the inbox; with nothing to do, wait for it, and meanwhile put on disk what only memory has."""
-        for note in self._inbox.read(wait=self.scheduler.idle, tidy_one=self.scheduler.prefixes.persist_one):
+        """Read the inbox; with nothing to do, wait for it, and meanwhile tidy up the KV cache."""
+        for note in self._inbox.read(wait=self.scheduler.idle, tidy_one=self.scheduler.prefixes.tidy_one):
             self._take(note)
 
     def _take(self, note: Note) -> None:

@@ -8,7 +8,8 @@ Where sequences share one cache on a CPU, each row of a step looks at all cells 
 only to pass over those of others: a thousand cells of ended sequences cost a tiny model's step a tenth of its
 time, a full cache most of it. Bringing a prefix back from host memory takes some 3 ms for a thousand tokens.
 So they go there as soon as they have more cells than `SavedPrefixes.kept`: all but the newest when a sequence
-ends, and that too when one begins that has another beginning.
+ends, and that too when one begins that has another beginning. And as one left far behind would keep all the
+cells before it in sight, they are gathered at the front when nothing runs.
 """
 
 from __future__ import annotations
@@ -21,6 +22,8 @@ from llmrun.engine.matching import NO_MATCH, Match
 from llmrun.engine.resident import Resident
 from llmrun.engine.retained import RetainedPrefixes
 from llmrun.engine.saved_prefixes import Saved, SavedPrefixes
+
+_SPREAD = 256  # cells that were in use and are not, from which on it is worth it
 
 
 class PrefixCache:
@@ -157,6 +160,25 @@ class PrefixCache:
             self.retained.add(kv)
         return kv
 
+    def gather(self) -> bool:
+        """Move what is retained to the front of the cache, where it may lie far behind. For when nothing
+        runs. False: there was nothing to do."""
+        cells = self.cells
+        if self.saved.kept is None or cells.running or cells.peak - cells.used < _SPREAD:
+            return False
+        # Moved, each would have cells of its own, and those that are shared would not be enough.
+        while sum(kv.length for kv in self.retained) > cells.retained:
+            self.evict()
+        moving = [(kv, self._memory.save(kv.slot)) for kv in self.retained]
+        for kv, _ in moving:
+            self._memory.drop(kv.slot)
+        for kv, state in moving:
+            if not self._memory.restore(kv.slot, state):
+                self.retained.remove(kv)
+                self.drop(kv)
+        cells.gathered()
+        return True
+
     # --- what outlives the KV cache
 
     def _save(self, kv: Resident) -> bool:
@@ -166,6 +188,10 @@ class PrefixCache:
         if self.saved.holds(kv.tokens, kv.adapters):
             return True
         return self.saved.put(kv.tokens, self._memory.save(kv.slot), kv.adapters)
+
+    def tidy_one(self) -> bool:
+        """Do one thing that can wait until nothing runs; False: nothing was left to do."""
+        return self.gather() or self.persist_one()
 
     def persist_one(self) -> bool:
         """Put the next prefix that only memory has on the disk too, each once; False: all were."""

@@ -392,6 +392,61 @@ def test_end_without_host_memory_for_prefixes_keeps_all() -> None:
     assert three_ended(World(cells=64, saved=0, kept=1)) == [0, 100, 200]
 
 
+def after_a_burst(kept: int = 100, saved: int = 10_000, shared: int = 0) -> World:
+    """A world in which nothing runs any more, and two short prefixes were left among what is free."""
+    world = World(cells=1000, saved=saved, kept=kept)
+    for start in (1000, 2000, 3000, 4000):
+        world.add([*range(shared), *range(start, start + (200 if start < 3000 else 20))], max_tokens=2)
+    world.run(budget=512)
+    return world
+
+
+def test_gather_after_a_burst_moves_what_is_retained_and_then_has_nothing_to_do() -> None:
+    world = after_a_burst()
+    kept = list(world.scheduler.prefixes.retained)
+    world.memory.calls.clear()
+    assert world.scheduler.prefixes.gather()
+    slots = [kv.slot for kv in kept]
+    assert world.memory.calls == [(what, slot) for what in ("save", "drop", "restore") for slot in slots]
+    assert list(world.scheduler.prefixes.retained) == kept != []
+    world.check()
+    assert not world.scheduler.prefixes.gather()
+
+
+def test_gather_prefix_that_cannot_be_placed_again_is_given_up() -> None:
+    world = after_a_burst()
+    world.memory.restores = False
+    assert world.scheduler.prefixes.gather()
+    assert not list(world.scheduler.prefixes.retained)
+    world.check()
+
+
+def test_gather_prefixes_that_share_cells_keep_no_more_than_they_had() -> None:
+    world = after_a_burst(shared=12)
+    before = world.scheduler.cells.used
+    assert len(list(world.scheduler.prefixes.retained)) > 1
+    assert world.scheduler.prefixes.gather()
+    world.check()
+    assert 0 < world.scheduler.cells.used <= before
+
+
+@pytest.mark.parametrize("why", ["something runs", "nothing was spread", "a graphics card"])
+def test_gather_without_need_or_right_touches_nothing(why: str) -> None:
+    world = after_a_burst() if why == "something runs" else World(cells=1000, saved=10_000, kept=100)
+    if why == "a graphics card":
+        world = World(cells=1000, saved=10_000, kept=None)
+        world.add(list(range(500)), max_tokens=2)
+        world.run(budget=512)
+    else:
+        world.add(list(range(50)), max_tokens=5)
+        world.step(budget=64)
+        if why == "nothing was spread":
+            world.run()
+    world.memory.calls.clear()
+    assert not world.scheduler.prefixes.gather()
+    assert not world.memory.calls
+
+
 def test_plan_running_answers_outgrow_the_cells_swaps_the_youngest_and_all_finish() -> None:
     world = World(cells=64, parallel=3)
     old, young = world.add(list(range(20)), max_tokens=30), world.add(list(range(100, 120)), max_tokens=30)
