@@ -117,6 +117,7 @@ async def _live(
     await spare.start()
     try:
         gc.disable()  # what is imported stays; looking through it again and again is a tenth of the work
+        _import_fastapi()
         from llmrun.daemon.service import Service
         from llmrun.store import Store
 
@@ -126,6 +127,18 @@ async def _live(
         await server.run_on(listener)
     finally:
         await spare.close()
+
+
+def _import_fastapi() -> None:
+    """Without building the validators of all that an OpenAPI description can hold, which is a tenth of the
+    server's import: pydantic builds them when the description is asked for."""
+    from pydantic import BaseModel
+
+    BaseModel.model_config["defer_build"] = True
+    try:
+        import fastapi.openapi.models  # noqa: F401 (imported for the sake of later imports)
+    finally:
+        del BaseModel.model_config["defer_build"]
 
 
 def _bind(host: str, port: int) -> socket.socket:

@@ -86,6 +86,7 @@ class Engine:
             parallel=parallel,
             unified=context.unified,
             trimmable=context.model.trimmable,
+            window=context.model.window,
             scored_rows=rows_at_once(context.model.vocab.size),
             saved=saved,
         )

@@ -32,8 +32,11 @@ class Match(NamedTuple):
 NO_MATCH = Match(None, 0, False)
 
 
-def among_running(best: Match, prompt: Tokens, adapters: Adapters, running: Iterable[Sequence]) -> Match:
-    """The best match of those with a running sequence, if it is better than `best`."""
+def among_running(
+    best: Match, prompt: Tokens, adapters: Adapters, running: Iterable[Sequence], window: int = 0
+) -> Match:
+    """The best match of those with a running sequence, if it is better than `best`. `window`: as in
+    `Resident.has`."""
     for other in running:
         assert other.kv is not None
         if other.kv.adapters != adapters:
@@ -41,8 +44,9 @@ def among_running(best: Match, prompt: Tokens, adapters: Adapters, running: Iter
         length = common_prefix(prompt, other.tokens)
         if length >= max(best.length, other.computed) + MIN_FOLLOW:
             return Match(other.kv, length, True)
-        if min(length, other.computed) > best.length:
-            best = Match(other.kv, min(length, other.computed), False)
+        shared = min(length, other.computed)
+        if shared > best.length and other.kv.has(shared, window):
+            best = Match(other.kv, shared, False)
     return best
 
 

@@ -31,6 +31,11 @@ class Resident:
         """The cells of the computed tokens, in order."""
         return self._cells[: self.length]
 
+    def has(self, length: int, window: int) -> bool:
+        """Whether its first `length` tokens can be had by themselves. `window`: as in `Model.window`; of a
+        sequence that has outgrown it only the whole can be gone on from."""
+        return length >= self.length or not window or self.length < window
+
     def extend(self, cells: CellIds) -> None:
         """The next `len(cells)` tokens are computed, in these cells."""
         end = self.length + len(cells)

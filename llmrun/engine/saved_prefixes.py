@@ -50,7 +50,7 @@ class SavedPrefixes:
     ram    bytes that may lie in host memory; 0: none do
     disk   where the rest goes; None: nowhere
     least  tokens from which on saving is worth it: fewer are computed as fast as they are brought back
-    whole  a prefix serves only prompts that begin with all of it (memory that cannot be cut)
+    whole  a prefix serves only prompts that begin with all of it (see `Model.saves_whole`)
     kept   cells of the KV cache that ended sequences may keep, where host memory has room for any; None: all
     """
 

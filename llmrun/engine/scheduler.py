@@ -26,7 +26,7 @@ from itertools import islice
 from llmrun.engine.cells import Cells
 from llmrun.engine.fair_queue import FairQueue
 from llmrun.engine.kv_memory import KVMemory
-from llmrun.engine.matching import Match, among_running, among_saved
+from llmrun.engine.matching import NO_MATCH, Match, among_running, among_saved
 from llmrun.engine.prefix_cache import PrefixCache
 from llmrun.engine.resident import Resident
 from llmrun.engine.rows import Row, rows_of
@@ -41,6 +41,7 @@ class Scheduler:
     cells      of the KV cache           unified    whether all slots share them; else each has its part
     parallel   sequences that may run together          slots  parallel + prefixes that may be retained
     trimmable  whether a prefix of a resident sequence can be shared; else only the whole of it is taken
+    window     tokens from which on only the whole of it is taken too: see `Resident.has`
     saved      where prefixes go that leave the KV cache      scored_rows  scored prompt tokens in a step
     `prefixes` has the cells and slots, and what sequences that ended left in them.
     """
@@ -54,6 +55,7 @@ class Scheduler:
         parallel: int,
         unified: bool = True,
         trimmable: bool = True,
+        window: int = 0,
         scored_rows: int = 1,
         saved: SavedPrefixes | None = None,
     ) -> None:
@@ -64,6 +66,7 @@ class Scheduler:
         self.cells = self.prefixes.cells
         self.parallel = parallel
         self._trimmable = trimmable
+        self._window = window
         self._scored_rows = scored_rows
         self.waiting = FairQueue()
         self.swapped: deque[Sequence] = deque()
@@ -114,7 +117,9 @@ class Scheduler:
         kv = sequence.kv
         assert kv is not None
         kept = sequence.leave_out()
-        keep = min(kept, kv.length) if self._trimmable else 0
+        keep = min(kept, kv.length)
+        if not (self._trimmable and kv.has(keep, self._window)):
+            keep = 0
         gone = kv.cells[keep:].copy()
         if keep:
             self._memory.trim(kv.slot, keep)
@@ -210,9 +215,9 @@ class Scheduler:
         prompt = sequence.tokens[: 0 if sequence.scoring else sequence.prompt_length - 1]
         adapters = sequence.request.adapters
         length, kv = self.prefixes.retained.longest(prompt, adapters, whole=not self._trimmable)
-        best = Match(kv, length, False)
+        best = Match(kv, length, False) if kv and kv.has(length, self._window) else NO_MATCH
         if self._trimmable:
-            best = among_running(best, prompt, adapters, self.running)
+            best = among_running(best, prompt, adapters, self.running, self._window)
         return among_saved(best, prompt, adapters, self.prefixes.saved, most=self.cells.longest - 1)
 
     def _insert(self, sequence: Sequence) -> None:

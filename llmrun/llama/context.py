@@ -87,7 +87,7 @@ class Context:
         elif settings.flash_attention is not None:
             params.flash_attn_type = int(settings.flash_attention)
         params.kv_unified = settings.unified
-        params.swa_full = True  # sliding-window layers keep all cells: prefixes can be shared and cut
+        params.swa_full = True  # sliding-window layers have as many cells as others: see `Model.window`
 
         self.abort = AbortFlag()
         self.abort.install(params)

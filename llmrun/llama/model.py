@@ -144,6 +144,19 @@ class Model:
         """Whether its memory of a sequence can be cut at any token (recurrent state cannot)."""
         return not (lib.llama_model_is_recurrent(self.pointer) or lib.llama_model_is_hybrid(self.pointer))
 
+    @functools.cached_property
+    def window(self) -> int:
+        """Tokens that its layers with a sliding window look back; 0 where it has none.
+
+        Once a sequence has as many, llama.cpp may give its older cells in those layers to others, and leaves
+        them out of what it saves (`llama_kv_cache::find_slot`, `state_write`)."""
+        return int(lib.llama_model_n_swa(self.pointer))
+
+    @property
+    def saves_whole(self) -> bool:
+        """Whether what is saved of a sequence is good for nothing that begins with a part of it."""
+        return self.window > 0 or not self.trimmable
+
     def metadata(self, key: str) -> str | None:
         """A value of the GGUF as text; numbers and truth values as C writes them."""
         buffer = ctypes.create_string_buffer(256)

@@ -27,18 +27,18 @@ def kept_cells(shape: Anatomy) -> int:
 
 
 def saved_prefixes(
-    spec: Load, *, trimmable: bool, streams: int = 1, flash: bool | None = None, kept: int | None = None
+    spec: Load, *, whole: bool, streams: int = 1, flash: bool | None = None, kept: int | None = None
 ) -> SavedPrefixes:
-    """The tiers behind the KV cache of a model; `trimmable`: whether KV can be cut at any token; `streams`:
-    how many KV caches it has: what llama.cpp saves of a sequence names the empty ones too; `flash`: as in
-    `Attention`; `kept`: as in `SavedPrefixes`."""
+    """The tiers behind the KV cache of a model; `whole` and `kept`: as in `SavedPrefixes`; `flash`: as in
+    `Attention`; `streams`: how many KV caches it has: what llama.cpp saves of a sequence names the empty ones
+    too."""
     folder = Path(spec.kv_folder) if spec.kv_folder else None
     disk = free_space(folder) if folder else 0
     ram_bytes, disk_bytes = cache_bytes(spec, memory=psutil.virtual_memory().total, disk=disk)
     shelf = None
     if folder is not None and disk_bytes and spec.content:
-        shelf = DiskPrefixes(folder, _kv_key(spec, streams, flash), disk_bytes, whole=not trimmable)
-    return SavedPrefixes(ram_bytes, shelf, whole=not trimmable, kept=kept)
+        shelf = DiskPrefixes(folder, _kv_key(spec, streams, flash), disk_bytes, whole=whole)
+    return SavedPrefixes(ram_bytes, shelf, whole=whole, kept=kept)
 
 
 def _kv_key(spec: Load, streams: int, flash: bool | None) -> str:

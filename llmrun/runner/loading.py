@@ -202,7 +202,7 @@ def _engine(
     )
     on_passing_thread(functools.partial(_warm_up, spec, context))
     known = step_times.read(step_times.file_for(spec))
-    shared = chosen.unified and model.trimmable
+    shared = chosen.unified and not model.saves_whole
     return Engine(
         context,
         batch=BATCH,
@@ -211,7 +211,7 @@ def _engine(
         clock=time.monotonic,
         saved=saved_prefixes(
             spec,
-            trimmable=model.trimmable,
+            whole=model.saves_whole,
             streams=1 if chosen.unified else chosen.slots,
             flash=way.flash,
             kept=kept_cells(shape) if shared and not gpu else None,

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from llmrun.engine import SavedPrefixes
 from llmrun.llama import Model
 from llmrun.llama.library import lib
 from llmrun.types import SamplingParams, Text, TokenLogprob
@@ -124,7 +125,7 @@ def test_kind_says_the_same_with_its_prompt_in_the_cache(model: Model) -> None:
 
 
 def test_kind_says_the_same_after_a_changed_end(model: Model) -> None:
-    """A state cannot be cut: then all is computed again, and right."""
+    """A state cannot be cut, nor what outgrew its window: then all is computed again, and right."""
     changed = [*PROMPTS[3][:-5], *prompt_of(8, 5)]
     with running(model) as work:
         expected = say(work, changed)
@@ -133,7 +134,29 @@ def test_kind_says_the_same_after_a_changed_end(model: Model) -> None:
         request = work.submit(changed, **SAYS)
         work.wait()
         assert same(expected, [chosen(work, request)])
-        assert work.finished(request).usage.cached == (len(changed) - 5 if model.trimmable else 0)
+        assert work.finished(request).usage.cached == (0 if model.saves_whole else len(changed) - 5)
+
+
+def test_kind_says_the_same_from_the_beginning_of_what_left_the_cache(model: Model) -> None:
+    """Of a sliding window llama.cpp saves only the last part: what begins before that is computed."""
+    long = prompt_of(5, 150)
+    changed = [*long[:100], *prompt_of(8, 12)]
+    with running(model) as work:
+        expected = say(work, changed)
+    with running(model, saved=SavedPrefixes(1 << 30, whole=model.saves_whole, kept=0)) as work:
+        say(work, long, PROMPTS[1])
+        assert same(expected, say(work, changed))
+
+
+def test_kind_says_the_same_from_the_beginning_of_what_was_swapped_out(model: Model) -> None:
+    prompts = [prompt_of(seed, 60) for seed in range(4)]
+    changed = [*prompts[3][:40], *prompt_of(8, 12)]
+    with running(model) as work:
+        expected = say(work, changed)
+    with running(model, ctx=256) as work:
+        say(work, *prompts, together=True, **LONG)
+        assert work.engine.scheduler.preemptions > 0
+        assert same(expected, say(work, changed))
 
 
 def test_kind_says_the_same_when_swapped_out_and_in(model: Model) -> None:
