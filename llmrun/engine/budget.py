@@ -3,8 +3,9 @@
 A long prompt wants large steps, for part of each step's time is spent whatever its tokens are; the answers
 want short ones, for each gets one token a step. Both are bounds, and the first is the stronger one:
 
-- The prompt is computed at `LEAST_SPEED` or more of the speed that the best of all steps have, answers
-  included. So its time to first token is at most 1.3 times what it has to be.
+- The prompt is computed at about `LEAST_SPEED` of the speed that the best of all steps have, answers
+  included, or more. With what the answers' rows take, its first token comes about 1.3 times as late as it
+  would alone.
 - As long as that leaves a choice, a step takes `BUSY_STEP_S`: the inter-token latency of the answers while a
   prompt arrives. Where it does not, all steps of the prompt have one bound: see `llmrun.engine.even_steps`.
 
@@ -28,7 +29,7 @@ BUSY_STEP_S = 0.1
 # A step without answers bounds how long a new or cancelled request waits for its turn.
 IDLE_STEP_S = 1.0
 LEAST_SPEED = 0.86
-_UNSURE = 0.12  # how far off, as a share, the seconds of the largest step may be
+_MOST_DEVIATION = 0.12  # of the seconds of the largest step, as a share
 
 
 class PrefillBudget:
@@ -67,8 +68,8 @@ class PrefillBudget:
 
     def _vary(self, depth: int, alone: float) -> bool:
         """Whether the next step should have another size, to tell what is fixed from what tokens cost."""
-        unsure = self.cost.unsure(self._most, self._attended(self._most), depth, alone)
-        self._varied = unsure > _UNSURE and not self._varied
+        deviation = self.cost.deviation(self._most, self._attended(self._most), depth, alone)
+        self._varied = deviation > _MOST_DEVIATION and not self._varied
         return self._varied
 
     def observe(self, tokens: int, rows: int, depth: float, seconds: float, alone: float) -> None:

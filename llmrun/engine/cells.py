@@ -32,7 +32,7 @@ class Cells:
         self.free = total
         self.running = 0
         self.peak = 0
-        """Most that were in use since `gathered`."""
+        """Most that were in use since `reset_peak`."""
         self._holders = np.zeros(total, np.int32)
         self._pins = np.zeros(total, np.int32)
 
@@ -41,8 +41,8 @@ class Cells:
         """Cells that anything holds."""
         return self.total - self.free
 
-    def gathered(self) -> None:
-        """What is in use lies together."""
+    def reset_peak(self) -> None:
+        """Begin to look for it anew."""
         self.peak = self.used
 
     @property

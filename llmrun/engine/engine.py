@@ -160,10 +160,11 @@ class Engine:
 
     def _step(self) -> None:
         answering = sum(s.decoding for s in self.scheduler.running)
-        prompts = self.budget.tokens(
-            answering, self._alone(answering), longest_prompt(self.scheduler.running)
-        )
-        rows = self.scheduler.plan(min(answering + prompts, self._batch.capacity))
+        more = 0
+        if self.scheduler.wants_more:  # a decode step is not to pay for working it out
+            longest = longest_prompt(self.scheduler.running)
+            more = self.budget.tokens(answering, self._alone(answering), longest)
+        rows = self.scheduler.plan(min(answering + more, self._batch.capacity))
         if not rows or self._stopping:
             return
         self._drafting.add(rows, self._room_for)

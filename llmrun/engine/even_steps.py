@@ -47,8 +47,8 @@ class StepSizes(NamedTuple):
 
 
 def shortest_bound(times: StepSizes, span: Span, share: float) -> float:
-    """Seconds within which steps can be, where there are such, so that the prompt has at least `share` of
-    the speed that the best sizes give it."""
+    """Seconds within which steps can be, where there are such, so that the prompt has about `share` of the
+    speed that the best sizes give it, or more: times are compared at a few places of it."""
     part = max(1, span.end - span.start) / _PLACES
     depths: npt.NDArray[np.float64] = span.start + part * (np.arange(_PLACES, dtype=np.float64) + 0.5)
     seconds = times.at(depths[:, None])

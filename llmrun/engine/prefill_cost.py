@@ -18,7 +18,8 @@ import numpy as np
 _DRIFT = 0.05  # how far, as a share, the three may move from step to step
 _NOISE = 0.15  # how far, as a share, a step misses what it should take
 _BELIEVED = 2.0  # a step further off than so many standard deviations counts as that far off
-_SURPRISED = 2.0  # how much more may be otherwise, as a variance, after a step that far off
+_SURPRISED = 2.0  # by how much the variances grow after a step that far off
+_MOST = 4.0  # times the variances at first that they grow to
 _FEW = 16  # tokens: by what they cost the fixed part may drift, and twice that may it be at first
 _CELLS = 1000  # that attention to them may at first cost a token a fifth more, give or take two fifths
 
@@ -37,7 +38,7 @@ class PrefillCost:
     def __init__(self, known: Cost | None = None) -> None:
         self.known = known
         if known is not None:
-            self._unsure = self._at_first(known.per_token)
+            self._covariance = self._at_first(known.per_token)
 
     def observe(self, tokens: int, attended: float, depth: float, seconds: float, alone: float) -> None:
         """A step took so long that had so many prompt tokens, each behind `depth` cells on average; its
@@ -47,19 +48,20 @@ class PrefillCost:
             if not per_token:
                 return
             self.known = Cost(0.0, per_token / (1 + 0.2 * depth / _CELLS), 0.2 * per_token / _CELLS)
-            self._unsure = self._at_first(self.known.per_token)
+            self._covariance = self._at_first(self.known.per_token)
         fixed, per_token, per_cell = known = self.known
         share = np.array([1.0, tokens, attended * depth])
         few = alone + abs(fixed) + _FEW * per_token
-        self._unsure += np.diag(np.square([_DRIFT * few, _DRIFT * per_token, _DRIFT * per_cell]))
+        self._covariance += np.diag(np.square([_DRIFT * few, _DRIFT * per_token, _DRIFT * per_cell]))
         expected = alone + float(share @ known)
-        spread = float(share @ self._unsure @ share) + (_NOISE * max(expected, 0.1 * seconds)) ** 2
+        noise = _NOISE * max(expected, 0.1 * seconds)
+        spread = max(float(share @ self._covariance @ share), 0.0) + noise**2
         believed = _BELIEVED * sqrt(spread)
         error = copysign(min(abs(seconds - expected), believed), seconds - expected)
-        gain = self._unsure @ share / spread
-        self._unsure -= np.outer(gain, share @ self._unsure)
+        gain = self._covariance @ share / spread
+        self._covariance -= np.outer(gain, share @ self._covariance)
         if abs(seconds - expected) > believed:
-            self._unsure *= _SURPRISED
+            self._surprised()
         moved = (gain * error).tolist()
         # No step shows that tokens cost nothing, or that answers take less beside them than a tenth.
         self.known = Cost(
@@ -68,13 +70,19 @@ class PrefillCost:
             max(per_cell + moved[2], 0.0),
         )
 
-    def unsure(self, tokens: int, attended: float, depth: float, alone: float) -> float:
-        """How far off the seconds of such a step may be: their standard deviation, as a share of them."""
+    def _surprised(self) -> None:
+        """Be less sure of all three; of what steps of one size never show that would grow without end."""
+        assert self.known is not None
+        grown, first = _SURPRISED * self._covariance, self._at_first(self.known.per_token)
+        self._covariance = first if (np.diag(grown) > _MOST * np.diag(first)).any() else grown
+
+    def deviation(self, tokens: int, attended: float, depth: float, alone: float) -> float:
+        """The standard deviation of such a step's seconds, as a share of them; 1 where nothing is known."""
         if self.known is None:
             return 1.0
         share = np.array([1.0, tokens, attended * depth])
         expected = alone + float(share @ self.known)
-        return sqrt(max(float(share @ self._unsure @ share), 0.0)) / max(expected, 1e-9)
+        return sqrt(max(float(share @ self._covariance @ share), 0.0)) / max(expected, 1e-9)
 
     @staticmethod
     def _at_first(per_token: float) -> np.ndarray:

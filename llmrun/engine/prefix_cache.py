@@ -23,7 +23,7 @@ from llmrun.engine.resident import Resident
 from llmrun.engine.retained import RetainedPrefixes
 from llmrun.engine.saved_prefixes import Saved, SavedPrefixes
 
-_SPREAD = 256  # cells that were in use and are not, from which on it is worth it
+_SPREAD = 256  # cells that were in use and are not, from which on gathering is worth its copies
 
 
 class PrefixCache:
@@ -162,21 +162,22 @@ class PrefixCache:
 
     def gather(self) -> bool:
         """Move what is retained to the front of the cache, where it may lie far behind. For when nothing
-        runs. False: there was nothing to do."""
-        cells = self.cells
-        if self.saved.kept is None or cells.running or cells.peak - cells.used < _SPREAD:
+        runs. False: nothing was moved. As much as may stay is, and only where none shares cells with another:
+        moved, each would have its own."""
+        cells, kept = self.cells, self.saved.kept
+        if kept is None or cells.running or cells.peak - cells.used < _SPREAD:
             return False
-        # Moved, each would have cells of its own, and those that are shared would not be enough.
-        while sum(kv.length for kv in self.retained) > cells.retained:
-            self.evict()
+        if sum(kv.length for kv in self.retained) > min(kept, cells.retained):
+            return False
         moving = [(kv, self._memory.save(kv.slot)) for kv in self.retained]
         for kv, _ in moving:
             self._memory.drop(kv.slot)
         for kv, state in moving:
             if not self._memory.restore(kv.slot, state):
                 self.retained.remove(kv)
+                self.saved.put(kv.tokens, state, kv.adapters)
                 self.drop(kv)
-        cells.gathered()
+        cells.reset_peak()
         return True
 
     # --- what outlives the KV cache

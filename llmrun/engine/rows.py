@@ -41,7 +41,7 @@ def prefill_of(rows: Several[Row]) -> Prefill:
 
 
 def longest_prompt(running: Several[Sequence]) -> Span:
-    """Of those that are being computed."""
+    """The one that takes longest of those that are being computed; an empty span where none is."""
     prompts = [s for s in running if not s.decoding]
     if not prompts:
         return Span(0, 0, 0)

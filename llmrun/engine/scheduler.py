@@ -79,6 +79,11 @@ class Scheduler:
     def idle(self) -> bool:
         return not (self.running or self.swapped or self.waiting)
 
+    @property
+    def wants_more(self) -> bool:
+        """Whether the next step could have more than a token of each answer."""
+        return bool(self.waiting or self.swapped) or any(s.pending > 1 for s in self.running)
+
     def add(self, sequence: Sequence) -> None:
         """Queue a new sequence. Its tokens fit into the context."""
         self.waiting.add(sequence)

@@ -41,7 +41,8 @@ class Model:
 
     `gpu_layers` None leaves all layers to the GPU where there is one. `on_progress` gets 0 to 1 from
     the loading thread. `copied`: tells what of its files llama.cpp copies and then reads no more; it is not
-    kept in memory twice. Raises MODEL_LOAD where llama.cpp refuses the file; its reason is in the log.
+    kept in memory twice. Called again and again on that thread too, so it is quick after the first time, and
+    it raises nothing. Raises MODEL_LOAD where llama.cpp refuses the file; its reason is in the log.
     """
 
     def __init__(

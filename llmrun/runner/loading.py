@@ -36,8 +36,9 @@ from llmrun.runner.frames import Load, ModelInfo
 from llmrun.runner.kv_cache import kept_cells, saved_prefixes
 from llmrun.runner.load_progress import watched
 from llmrun.runner.machine import cores, gpu_memory, has_gpu
+from llmrun.runner.meanwhile import beside
 from llmrun.runner.opening import open_model
-from llmrun.runner.passing_thread import beside, on_passing_thread
+from llmrun.runner.passing_thread import on_passing_thread
 from llmrun.runner.sizing import Sizes, longest_input, sizes
 from llmrun.runner.vectors import VectorDesk
 from llmrun.store.anatomy import Anatomy, anatomy
@@ -122,8 +123,9 @@ def _prepare(
         longest = longest_input(spec.ctx, model.ctx_train, bounded=not model.has_memory)
         kv_bytes = shape.kv_bytes(min(longest, SHARED_ROWS), "f16")
     else:
-        with beside(model.vocab.look_through):  # one waits for memory, the other is Python's work
+        with beside(model.vocab.look_through) as looking:  # one waits for memory, the other is Python's work
             engine = _engine(spec, model, shape, adapters, small, emit)
+        looking.result()
         longest, parallel = engine.ctx, engine.scheduler.parallel
         caches = streams(shape, spec.kv_layout, spec.parallel)
         kv_bytes = caches * shape.kv_bytes(longest, spec.kv_type)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 from llmrun.llama import Model
 from llmrun.llama.mapped import Parts
-from llmrun.runner.passing_thread import beside
+from llmrun.runner.meanwhile import beside
 from llmrun.store.gguf import GGUFHeader, read_header
 from llmrun.store.hardware import cpu_features
 from llmrun.store.kernels import copied
@@ -23,9 +25,15 @@ def open_model(
     features = cpu_features()
     with beside(lambda: [read_header(file) for file in files]) as reading:
 
+        @functools.cache
         def parts() -> Parts:
-            headers = [] if reading.exception() else reading.result()
-            return {file: copied(header, features) for file, header in zip(files, headers, strict=False)}
+            # Called by llama.cpp, which would take an error of ours for its own.
+            with suppress(Exception):
+                return {
+                    file: copied(header, features)
+                    for file, header in zip(files, reading.result(), strict=False)
+                }
+            return {}
 
         # llama.cpp reads the vocabulary before it puts anything anywhere.
         model = Model(path, gpu_layers=gpu_layers, on_progress=on_progress, copied=parts)

@@ -8,11 +8,10 @@ the thread that it was for.
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable, Iterator
-from concurrent.futures import Future
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import TypeVar
+
+from llmrun.runner.meanwhile import beside
 
 Result = TypeVar("Result")
 
@@ -23,31 +22,3 @@ def on_passing_thread(work: Callable[[], Result]) -> Result:
     with beside(work) as done:
         pass
     return done.result()
-
-
-@contextmanager
-def beside(work: Callable[[], Result]) -> Iterator[Future[Result]]:
-    """Do `work` on a thread of its own, which has ended behind the block; or before it on this one, where
-    there is no memory for another. The future is done then, also where `work` raised."""
-    done: Future[Result] = Future()
-
-    def run() -> None:
-        try:
-            done.set_result(work())
-        except BaseException as error:
-            done.set_exception(error)
-
-    thread = threading.Thread(target=run, name="passing", daemon=True)
-    try:
-        thread.start()
-    except RuntimeError:
-        run()
-        yield done
-        return
-    try:
-        yield done
-    finally:
-        try:
-            thread.join()
-        finally:
-            thread.join()  # after Ctrl-C as well: what it computes with is freed next

@@ -30,6 +30,8 @@ MAX_PAIRS = 16_384
 MAX_TENSORS = 32_768
 MAX_NAME = 64  # GGML_MAX_NAME
 MAX_DIMENSIONS = 4  # GGML_MAX_DIMS
+_SETTLED_NS = 2_000_000_000  # after which a file that is written again has another time on every file system
+_REMEMBERED = 16  # headers: all shards of most models; each is some hundred KB, and at most 16 MB
 MAX_KEY = 1024
 MAX_TEXT = 4 << 20  # one string; the largest chat templates are near 30 kB
 ELEMENT = 40  # bytes that a number of a kept array takes in memory
@@ -110,7 +112,8 @@ class GGUFHeader:
 def read_header(path: Path) -> GGUFHeader:
     """The header of the GGUF file at `path`. BAD_FILE where it is none, NOT_FOUND where it is not there.
 
-    It is remembered, for to step over a vocabulary takes tens of milliseconds: not to be changed."""
+    It is remembered, for to step over a vocabulary takes tens of milliseconds, and shared between threads: it
+    is not to be changed."""
     try:
         stat = path.stat()
     except OSError:
@@ -121,10 +124,7 @@ def read_header(path: Path) -> GGUFHeader:
     return _remembered(path, (stat.st_dev, stat.st_ino, stat.st_size, changed))
 
 
-_SETTLED_NS = 2_000_000_000  # after which a file that is written again has another time on every file system
-
-
-@functools.lru_cache(maxsize=4)
+@functools.lru_cache(maxsize=_REMEMBERED)
 def _remembered(path: Path, state: tuple[int, ...]) -> GGUFHeader:  # noqa: ARG001 (what it is remembered by)
     return _read_header(path)
 

@@ -49,8 +49,8 @@ def test_bound_is_that_of_the_whole_prompt_however_much_is_done() -> None:
 
 
 @pytest.mark.parametrize("span", [Span(0, 0, 0), Span(0, 0, 1), Span(5, 9, 7)])
-def test_bound_of_next_to_nothing_is_one_of_the_times(span: Span) -> None:
-    assert shortest_bound(sizes(0.05, 0.001, 1e-6), span, 0.81) > 0
+def test_bound_of_next_to_nothing_is_found(span: Span) -> None:
+    assert 0 < shortest_bound(sizes(0.05, 0.001, 1e-6), span, 0.81) < 1
 
 
 @given(

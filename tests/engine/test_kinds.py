@@ -187,3 +187,27 @@ def test_kind_random_requests_and_cancels_end_once_and_leak_nothing(model: Model
         work.wait(len(ids))
         codes = {event.error.code for i in ids for event in work.events[i] if hasattr(event, "error")}
         assert codes <= {"cancelled"}
+
+
+def test_kind_says_the_same_after_its_prefix_was_gathered(model: Model) -> None:
+    if model.saves_whole:
+        pytest.skip("what is saved of it can only be taken whole, so that nothing is gathered")
+    burst = [prompt_of(seed, 150) for seed in range(20, 23)]
+    short = prompt_of(30, 40)
+    again = [*short, *prompt_of(31, 20)]
+    with running(model, ctx=1024) as work:
+        expected = say(work, again)
+    with running(model, ctx=1024, saved=SavedPrefixes(1 << 30, kept=100)) as work:
+        ids = [work.submit(prompt, **SAYS) for prompt in burst]
+        ids.append(work.submit(short, **{**SAYS, "max_tokens": LENGTH + 8}))
+        work.wait(len(ids))
+        cells = work.engine.scheduler.cells
+        for _ in range(200):
+            if cells.peak == cells.used:
+                break
+            work.thread.join(0.05)
+        assert cells.peak == cells.used > 0
+        turn = work.submit(again, **SAYS)
+        work.wait()
+        assert same(expected, [chosen(work, turn)])
+        assert work.finished(turn).usage.cached >= len(short)

@@ -119,25 +119,32 @@ def test_cost_of_tokens_is_never_negative(steps: list[tuple[int, int, float, flo
             assert cost.known.fixed >= -0.9
 
 
-def test_unsure_of_large_steps_is_less_after_steps_of_several_sizes_than_of_one() -> None:
+def test_deviation_of_large_steps_is_less_after_steps_of_several_sizes_than_of_one() -> None:
     def after(*sizes: int) -> float:
         cost = PrefillCost()
         for tokens in sizes * 4:
             cost.observe(tokens, tokens, 100, 0.02 + 0.001 * tokens, 0.01)
-        return cost.unsure(512, 512, 100, 0.01)
+        return cost.deviation(512, 512, 100, 0.01)
 
     assert after(64, 192) < after(64, 64) < 1
 
 
-def test_unsure_grows_when_steps_take_what_no_step_should() -> None:
+def test_deviation_grows_when_steps_take_what_no_step_should() -> None:
     cost = PrefillCost()
     for _ in range(20):
         cost.observe(64, 64, 100, 0.1, 0.01)
-    before = cost.unsure(512, 512, 100, 0.01)
+    before = cost.deviation(512, 512, 100, 0.01)
     for _ in range(2):
         cost.observe(64, 64, 100, 0.5, 0.01)
-    assert cost.unsure(512, 512, 100, 0.01) > before
+    assert cost.deviation(512, 512, 100, 0.01) > before
 
 
-def test_unsure_before_any_step_is_all() -> None:
-    assert PrefillCost().unsure(512, 512, 100, 0.01) == 1
+def test_deviation_before_any_step_is_all() -> None:
+    assert PrefillCost().deviation(512, 512, 100, 0.01) == 1
+
+
+def test_deviation_after_any_number_of_surprises_stays_bounded() -> None:
+    cost = PrefillCost()
+    for turn in range(400):
+        cost.observe(512, 512, 1000, 5.0 if turn % 2 else 0.05, 0.01)
+    assert 0 < cost.deviation(64, 64, 100, 0.01) < 100

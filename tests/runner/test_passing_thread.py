@@ -4,7 +4,7 @@ import threading
 
 import pytest
 
-from llmrun.runner.passing_thread import beside, on_passing_thread
+from llmrun.runner.passing_thread import on_passing_thread
 
 
 def test_work_on_a_passing_thread_is_done_when_it_returns_and_the_thread_is_gone() -> None:
@@ -21,42 +21,3 @@ def test_work_on_a_passing_thread_that_fails_raises_its_own_error() -> None:
 
     with pytest.raises(ValueError, match="no weights"):
         on_passing_thread(fail)
-
-
-def test_work_beside_a_block_runs_meanwhile_and_is_done_behind_it() -> None:
-    begun = threading.Event()
-    with beside(lambda: begun.set() or 7) as done:
-        assert begun.wait(10)
-    assert done.result(timeout=0) == 7
-
-
-def test_work_beside_a_block_that_fails_tells_whoever_asks() -> None:
-    with beside(lambda: [][0]) as done:
-        pass
-    with pytest.raises(IndexError):
-        done.result()
-
-
-def test_block_that_fails_waits_for_the_work_beside_it() -> None:
-    go = threading.Event()
-    ended: list[bool] = []
-
-    def block() -> None:
-        with beside(lambda: ended.append(go.wait(10))):
-            go.set()
-            raise ValueError("mine")
-
-    with pytest.raises(ValueError, match="mine"):
-        block()
-    assert ended == [True]
-
-
-def test_work_beside_a_block_without_memory_for_a_thread_is_done_before_it(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    def start(_thread: threading.Thread) -> None:
-        raise RuntimeError("can't start new thread")
-
-    monkeypatch.setattr(threading.Thread, "start", start)
-    with beside(lambda: 7) as done:
-        assert done.result(timeout=0) == 7
