@@ -229,6 +229,7 @@ class Engine:
         """A decode that did not happen: the memory goes back to what the sequences know."""
         if status in (DecodeStatus.INVALID, DecodeStatus.FATAL):
             raise RuntimeError(f"llama_decode: {status.name}")
+        self.scheduler.failed()
         for sequence, _, _ in rows:
             assert sequence.kv is not None
             sequence.draft = ()

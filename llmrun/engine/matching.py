@@ -33,10 +33,15 @@ NO_MATCH = Match(None, 0, False)
 
 
 def among_running(
-    best: Match, prompt: Tokens, adapters: Adapters, running: Iterable[Sequence], window: int = 0
+    best: Match,
+    prompt: Tokens,
+    adapters: Adapters,
+    running: Iterable[Sequence],
+    window: int,
+    step: int | None,
 ) -> Match:
-    """The best match of those with a running sequence, if it is better than `best`. `window`: as in
-    `Resident.has`."""
+    """The best match of those with a running sequence, if it is better than `best`. `window` and `step`: as
+    in `Resident.has`."""
     for other in running:
         assert other.kv is not None
         if other.kv.adapters != adapters:
@@ -45,7 +50,7 @@ def among_running(
         if length >= max(best.length, other.computed) + MIN_FOLLOW:
             return Match(other.kv, length, True)
         shared = min(length, other.computed)
-        if shared > best.length and other.kv.has(shared, window):
+        if shared > best.length and other.kv.has(shared, window, step):
             best = Match(other.kv, shared, False)
     return best
 

@@ -24,6 +24,7 @@ class Resident:
         self.tokens = tokens
         self.adapters = adapters
         self.length = 0
+        self._before, self._step = 0, -1  # its length before the step that computed its last tokens, and that
         self._cells = np.empty(max(len(tokens), 64), np.int32)
 
     @property
@@ -31,13 +32,21 @@ class Resident:
         """The cells of the computed tokens, in order."""
         return self._cells[: self.length]
 
-    def has(self, length: int, window: int) -> bool:
-        """Whether its first `length` tokens can be had by themselves. `window`: as in `Model.window`; of a
-        sequence that has outgrown it only the whole can be gone on from."""
-        return length >= self.length or not window or self.length < window
+    def has(self, length: int, window: int, step: int | None) -> bool:
+        """Whether its first `length` tokens can be had by themselves. `window`: as in `Model.window`. What
+        has outgrown it may lack cells behind it from the next step on, when llama.cpp looks for free ones; so
+        of what it had by then only the whole can be gone on from. `step`: the last one there was; None: its
+        length alone counts."""
+        had = self._before if step == self._step else self.length
+        return length >= had or not window or had < window
+
+    def compute(self, cells: CellIds, step: int) -> None:
+        """The next `len(cells)` tokens were computed in that step, in these cells."""
+        self._before, self._step = self.length, step
+        self.extend(cells)
 
     def extend(self, cells: CellIds) -> None:
-        """The next `len(cells)` tokens are computed, in these cells."""
+        """The next `len(cells)` tokens are there, in these cells."""
         end = self.length + len(cells)
         if end > len(self._cells):
             self._cells = np.concatenate([self._cells, np.empty(max(len(self._cells), len(cells)), np.int32)])

@@ -67,6 +67,8 @@ class Scheduler:
         self.parallel = parallel
         self._trimmable = trimmable
         self._window = window
+        self._unified = unified
+        self._step = 0
         self._scored_rows = scored_rows
         self.waiting = FairQueue()
         self.swapped: deque[Sequence] = deque()
@@ -83,6 +85,12 @@ class Scheduler:
     def wants_more(self) -> bool:
         """Whether the next step could have more than a token of each answer."""
         return bool(self.waiting or self.swapped) or any(s.pending > 1 for s in self.running)
+
+    @property
+    def _last_step(self) -> int | None:
+        """As `Resident.has` takes it. Where each slot has its own cache, what is shared was saved, and its
+        length alone counts."""
+        return self._step if self._unified else None
 
     def add(self, sequence: Sequence) -> None:
         """Queue a new sequence. Its tokens fit into the context."""
@@ -102,9 +110,14 @@ class Scheduler:
 
     def computed(self, rows: list[Row]) -> None:
         """The rows were decoded: their tokens are resident. Of drafts behind them `keep` decides."""
+        self._step += 1
         for sequence, length, _ in rows:
             assert sequence.kv is not None
-            sequence.kv.extend(self.cells.allocate(length))
+            sequence.kv.compute(self.cells.allocate(length), self._step)
+
+    def failed(self) -> None:
+        """A step was tried and not computed: llama.cpp may have given cells away for it all the same."""
+        self._step += 1
 
     def keep(self, sequence: Sequence, accepted: int) -> None:
         """Of the sequence's draft, which was computed, the first `accepted` tokens became part of the answer;
@@ -123,7 +136,7 @@ class Scheduler:
         assert kv is not None
         kept = sequence.leave_out()
         keep = min(kept, kv.length)
-        if not (self._trimmable and kv.has(keep, self._window)):
+        if not (self._trimmable and kv.has(keep, self._window, self._last_step)):
             keep = 0
         gone = kv.cells[keep:].copy()
         if keep:
@@ -220,9 +233,9 @@ class Scheduler:
         prompt = sequence.tokens[: 0 if sequence.scoring else sequence.prompt_length - 1]
         adapters = sequence.request.adapters
         length, kv = self.prefixes.retained.longest(prompt, adapters, whole=not self._trimmable)
-        best = Match(kv, length, False) if kv and kv.has(length, self._window) else NO_MATCH
+        best = Match(kv, length, False) if kv and kv.has(length, self._window, self._last_step) else NO_MATCH
         if self._trimmable:
-            best = among_running(best, prompt, adapters, self.running, self._window)
+            best = among_running(best, prompt, adapters, self.running, self._window, self._last_step)
         return among_saved(best, prompt, adapters, self.prefixes.saved, most=self.cells.longest - 1)
 
     def _insert(self, sequence: Sequence) -> None:

@@ -189,6 +189,18 @@ def test_kind_random_requests_and_cancels_end_once_and_leak_nothing(model: Model
         assert codes <= {"cancelled"}
 
 
+def test_kind_says_the_same_where_several_begin_alike_and_computes_that_once(model: Model) -> None:
+    """Also where the beginning is longer than a window: it is shared as soon as it is computed."""
+    begun = prompt_of(40, 150)
+    prompts = [[*begun, *prompt_of(seed, 12)] for seed in range(41, 44)]
+    with running(model) as work:
+        alone = [say(work, prompt)[0] for prompt in prompts]
+    with running(model) as work:
+        assert same(alone, say(work, *prompts, together=True))
+        if model.trimmable:
+            assert work.engine.scheduler.shared >= 1
+
+
 def test_kind_says_the_same_after_its_prefix_was_gathered(model: Model) -> None:
     if model.saves_whole:
         pytest.skip("what is saved of it can only be taken whole, so that nothing is gathered")
