@@ -84,7 +84,9 @@ class Scheduler:
     @property
     def wants_more(self) -> bool:
         """Whether the next step could have more than a token of each answer."""
-        return bool(self.waiting or self.swapped) or any(s.pending > 1 for s in self.running)
+        if self.waiting or self.swapped:
+            return True
+        return any(s.pending > 1 or not s.decoding for s in self.running)
 
     @property
     def _last_step(self) -> int | None:

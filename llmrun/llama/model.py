@@ -142,8 +142,10 @@ class Model:
 
     @functools.cached_property
     def trimmable(self) -> bool:
-        """Whether its memory of a sequence can be cut at any token (recurrent state cannot)."""
-        return not (lib.llama_model_is_recurrent(self.pointer) or lib.llama_model_is_hybrid(self.pointer))
+        """Whether its memory of a sequence can be cut at any token (recurrent state cannot, nor what
+        DeepSeek 4 compresses, as a comment in llama.cpp's `llama_model_n_swa` says)."""
+        state = lib.llama_model_is_recurrent(self.pointer) or lib.llama_model_is_hybrid(self.pointer)
+        return not (state or self.architecture == "deepseek4")
 
     @functools.cached_property
     def window(self) -> int:

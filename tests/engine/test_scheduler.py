@@ -449,6 +449,19 @@ def test_gather_while_something_runs_or_nothing_was_spread_touches_nothing() -> 
     assert not world.scheduler.prefixes.gather()
 
 
+def test_wants_more_while_anything_but_one_token_an_answer_is_to_be_computed() -> None:
+    world = World()
+    world.add(list(range(17)), max_tokens=3)
+    assert world.scheduler.wants_more  # it waits
+    world.step(budget=16)
+    assert world.scheduler.wants_more  # one token of the prompt is left
+    world.step(budget=16)
+    assert not world.scheduler.wants_more
+    world.step(budget=1)
+    world.add([1, 2], max_tokens=1)
+    assert world.scheduler.wants_more
+
+
 def test_plan_running_answers_outgrow_the_cells_swaps_the_youngest_and_all_finish() -> None:
     world = World(cells=64, parallel=3)
     old, young = world.add(list(range(20)), max_tokens=30), world.add(list(range(100, 120)), max_tokens=30)
