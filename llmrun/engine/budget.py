@@ -4,13 +4,13 @@ A long prompt wants large steps, for part of each step's time is spent whatever 
 want short ones, for each gets one token a step. Both are bounds, and the first is the stronger one:
 
 - The prompt is computed at about `LEAST_SPEED` of the speed that the best of all steps have, answers
-  included, or more. With what the answers' rows take, its first token comes about 1.3 times as late as it
-  would alone.
+  included, or more. What the answers' rows take comes on top.
 - As long as that leaves a choice, a step takes `BUSY_STEP_S`: the inter-token latency of the answers while a
   prompt arrives. Where it does not, all steps of the prompt have one bound: see `llmrun.engine.even_steps`.
 
 What is fixed and what a token costs is followed by `PrefillCost`. Steps of one size would not tell the two
-apart: where it is too unsure of what a large step takes, each second one has another size.
+apart: where it is too unsure of what a large step takes, each second one is half as large, or twice where
+half would be less than a tile.
 
 A step's rows, answers included, are whole tiles: see `llmrun.engine.tiles`.
 """
@@ -46,15 +46,15 @@ class PrefillBudget:
         self._varied = False
 
     def tokens(self, answers: int, alone: float, prompt: Span) -> int:
-        """Of the next step, of `prompt` or more than that one. `answers` are decoded in it, which would take
-        `alone` seconds."""
+        """Of the next step; `prompt`: the longest of those that it is of. `answers` are decoded in it, which
+        would take `alone` seconds."""
         known = self.cost.known
         if known is None:
             return max(1, min(TILE, self._most) - answers) if answers else self._most
         sizes = [rows for rows in self._sizes if rows > answers] or [self._most + answers]
         times = self._times(known, sizes, answers, alone)
         bound = max(BUSY_STEP_S if answers else IDLE_STEP_S, shortest_bound(times, prompt, LEAST_SPEED))
-        place = times.best(prompt.done, bound)
+        place = int(times.best(prompt.done, bound))
         if answers and self._vary(prompt.done, alone):
             place = (place - 1) // 2 if place else min(1, len(sizes) - 1)
         return sizes[place] - answers

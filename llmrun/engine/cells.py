@@ -32,7 +32,7 @@ class Cells:
         self.free = total
         self.running = 0
         self.peak = 0
-        """Most that were in use since `reset_peak`."""
+        """The most cells that were in use at once since `reset_peak`."""
         self._holders = np.zeros(total, np.int32)
         self._pins = np.zeros(total, np.int32)
 
@@ -42,7 +42,7 @@ class Cells:
         return self.total - self.free
 
     def reset_peak(self) -> None:
-        """Begin to look for it anew."""
+        """Let `peak` begin with what is in use now."""
         self.peak = self.used
 
     @property

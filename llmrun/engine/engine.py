@@ -86,7 +86,7 @@ class Engine:
             parallel=parallel,
             unified=context.unified,
             trimmable=context.model.trimmable,
-            window=context.model.window,
+            sliding_window=context.model.sliding_window,
             scored_rows=rows_at_once(context.model.vocab.size),
             saved=saved,
         )
@@ -159,12 +159,8 @@ class Engine:
             self.scheduler.add(sequence)
 
     def _step(self) -> None:
-        answering = sum(s.decoding for s in self.scheduler.running)
-        more = 0
-        if self.scheduler.wants_more:  # a decode step is not to pay for working it out
-            longest = longest_prompt(self.scheduler.running)
-            more = self.budget.tokens(answering, self._alone(answering), longest)
-        rows = self.scheduler.plan(min(answering + more, self._batch.capacity))
+        self.scheduler.admit()
+        rows = self.scheduler.plan(self._tokens())
         if not rows or self._stopping:
             return
         self._drafting.add(rows, self._room_for)
@@ -193,6 +189,14 @@ class Engine:
             self._sample(rows, outputs)
         else:
             self._undo(rows, status)
+
+    def _tokens(self) -> int:
+        """How many the next step may have."""
+        running = self.scheduler.running
+        tokens = sum(s.decoding for s in running)
+        if self.scheduler.wants_more:  # a decode step is not to pay for working it out
+            tokens += self.budget.tokens(tokens, self._alone(tokens), longest_prompt(running))
+        return min(tokens, self._batch.capacity)
 
     def _room_for(self, rows: int) -> int:
         """How many of so many rows the next step can have."""

@@ -17,7 +17,8 @@ _PLACES = 8  # of a prompt at which times are compared
 
 
 class Span(NamedTuple):
-    """A prompt's tokens: computed here are those from `start` to `end`, and `done` are in the cache."""
+    """Tokens of a prompt, `start` <= `done` <= `end`: those before `start` came from the cache, those up to
+    `done` are computed."""
 
     start: int
     done: int
@@ -36,31 +37,34 @@ class StepSizes(NamedTuple):
         """Seconds behind so many tokens."""
         return self.base + self.per_cell * (depth + self.new / 2)
 
-    def best(self, depth: int, bound: float) -> int:
-        """The place of the size that computes most tokens a second of those within `bound`; of none the
-        quickest."""
+    def best(self, depth: float | npt.NDArray[np.float64], bound: float) -> npt.NDArray[np.intp]:
+        """The place of the size that computes most tokens a second of those within `bound`, where none is
+        the quickest: one for each depth, which has shape [] or [depths, 1]."""
         seconds = self.at(depth)
         within = seconds <= bound
-        if not within.any():
-            return int(seconds.argmin())
-        return int(np.where(within, self.new / seconds, 0.0).argmax())
+        fastest = np.where(within, self.new / seconds, 0.0).argmax(axis=-1)
+        places: npt.NDArray[np.intp] = np.where(within.any(axis=-1), fastest, seconds.argmin(axis=-1))
+        return places
 
 
 def shortest_bound(times: StepSizes, span: Span, share: float) -> float:
     """Seconds within which steps can be, where there are such, so that the prompt has about `share` of the
     speed that the best sizes give it, or more: times are compared at a few places of it."""
     part = max(1, span.end - span.start) / _PLACES
-    depths: npt.NDArray[np.float64] = span.start + part * (np.arange(_PLACES, dtype=np.float64) + 0.5)
-    seconds = times.at(depths[:, None])
-    each = seconds / times.new
-    most = each.min(axis=1).sum() / share
-    fallback = each[np.arange(_PLACES), seconds.argmin(axis=1)]
+    places = np.arange(_PLACES, dtype=np.float64)[:, None]
+    depths: npt.NDArray[np.float64] = span.start + part * (places + 0.5)
+    seconds = times.at(depths)
+    each = seconds / times.new  # a token's
+
+    def whole(bound: float) -> float:
+        return float(np.take_along_axis(each, times.best(depths, bound)[:, None], axis=1).sum())
+
+    most = whole(np.inf) / share
     bounds = np.sort(seconds, axis=None)  # not `unique`, which imports numpy.ma
     low, high = 0, len(bounds) - 1
-    while low < high:
+    while low < high:  # a larger bound never makes the prompt slower
         middle = (low + high) // 2
-        within = np.where(seconds <= bounds[middle], each, np.inf).min(axis=1)
-        if np.where(np.isinf(within), fallback, within).sum() <= most:
+        if whole(bounds[middle]) <= most:
             high = middle
         else:
             low = middle + 1

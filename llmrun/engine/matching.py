@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 from llmrun.engine.request import Adapters
@@ -37,11 +37,10 @@ def among_running(
     prompt: Tokens,
     adapters: Adapters,
     running: Iterable[Sequence],
-    window: int,
-    step: int | None,
+    shareable: Callable[[Resident, int], bool],
 ) -> Match:
-    """The best match of those with a running sequence, if it is better than `best`. `window` and `step`: as
-    in `Resident.has`."""
+    """The best match of those with a running sequence, if it is better than `best`. `shareable`: whether a
+    sequence may go on from so many tokens of another's."""
     for other in running:
         assert other.kv is not None
         if other.kv.adapters != adapters:
@@ -50,7 +49,7 @@ def among_running(
         if length >= max(best.length, other.computed) + MIN_FOLLOW:
             return Match(other.kv, length, True)
         shared = min(length, other.computed)
-        if shared > best.length and other.kv.has(shared, window, step):
+        if shared > best.length and shareable(other.kv, shared):
             best = Match(other.kv, shared, False)
     return best
 

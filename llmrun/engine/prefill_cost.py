@@ -5,7 +5,7 @@ the tokens are, a time for each token, and one for each cell that a row attends 
 neighbours come and go, and threads that wait for each other make the fixed part many times as long on a busy
 machine. So they are followed by a Kalman filter, which takes from each step what it can tell: steps of
 different sizes tell what is fixed from what tokens cost, and a prompt that gets longer tells what cells cost.
-A single slow step is not believed altogether.
+A single slow step is not believed altogether, and makes all that is known less sure.
 """
 
 from __future__ import annotations
@@ -14,12 +14,13 @@ from math import copysign, sqrt
 from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 _DRIFT = 0.05  # how far, as a share, the three may move from step to step
 _NOISE = 0.15  # how far, as a share, a step misses what it should take
 _BELIEVED = 2.0  # a step further off than so many standard deviations counts as that far off
 _SURPRISED = 2.0  # by how much the variances grow after a step that far off
-_MOST = 4.0  # times the variances at first that they grow to
+_MOST_UNSURE = 4.0  # times the variances at first that they grow to
 _FEW = 16  # tokens: by what they cost the fixed part may drift, and twice that may it be at first
 _CELLS = 1000  # that attention to them may at first cost a token a fifth more, give or take two fifths
 
@@ -50,16 +51,16 @@ class PrefillCost:
             self.known = Cost(0.0, per_token / (1 + 0.2 * depth / _CELLS), 0.2 * per_token / _CELLS)
             self._covariance = self._at_first(self.known.per_token)
         fixed, per_token, per_cell = known = self.known
-        share = np.array([1.0, tokens, attended * depth])
+        row = _regressors(tokens, attended, depth)
         few = alone + abs(fixed) + _FEW * per_token
         self._covariance += np.diag(np.square([_DRIFT * few, _DRIFT * per_token, _DRIFT * per_cell]))
-        expected = alone + float(share @ known)
+        expected = alone + float(row @ known)
         noise = _NOISE * max(expected, 0.1 * seconds)
-        spread = max(float(share @ self._covariance @ share), 0.0) + noise**2
-        believed = _BELIEVED * sqrt(spread)
+        variance = self._variance(row) + noise**2
+        believed = _BELIEVED * sqrt(variance)
         error = copysign(min(abs(seconds - expected), believed), seconds - expected)
-        gain = self._covariance @ share / spread
-        self._covariance -= np.outer(gain, share @ self._covariance)
+        gain = self._covariance @ row / variance
+        self._covariance -= np.outer(gain, row @ self._covariance)
         if abs(seconds - expected) > believed:
             self._surprised()
         moved = (gain * error).tolist()
@@ -71,20 +72,29 @@ class PrefillCost:
         )
 
     def _surprised(self) -> None:
-        """Be less sure of all three; of what steps of one size never show that would grow without end."""
+        """Be less sure of all three, but not without end of what steps of one size never show."""
         assert self.known is not None
-        grown, first = _SURPRISED * self._covariance, self._at_first(self.known.per_token)
-        self._covariance = first if (np.diag(grown) > _MOST * np.diag(first)).any() else grown
+        first = self._at_first(self.known.per_token)
+        unsure = float((np.diag(self._covariance) / np.diag(first)).max())
+        self._covariance *= max(1.0, min(_SURPRISED, _MOST_UNSURE / max(unsure, 1e-9)))
 
     def deviation(self, tokens: int, attended: float, depth: float, alone: float) -> float:
         """The standard deviation of such a step's seconds, as a share of them; 1 where nothing is known."""
         if self.known is None:
             return 1.0
-        share = np.array([1.0, tokens, attended * depth])
-        expected = alone + float(share @ self.known)
-        return sqrt(max(float(share @ self._covariance @ share), 0.0)) / max(expected, 1e-9)
+        row = _regressors(tokens, attended, depth)
+        return sqrt(self._variance(row)) / max(alone + float(row @ self.known), 1e-9)
+
+    def _variance(self, row: npt.NDArray[np.float64]) -> float:
+        """Of the seconds of such a step, by how unsure the three are."""
+        return max(float(row @ self._covariance @ row), 0.0)  # rounding may leave it a little below
 
     @staticmethod
-    def _at_first(per_token: float) -> np.ndarray:
+    def _at_first(per_token: float) -> npt.NDArray[np.float64]:
         """How far off what is known may be: the covariance of the three."""
         return np.diag(np.square([2 * _FEW * per_token, 0.5 * per_token, 0.4 * per_token / _CELLS]))
+
+
+def _regressors(tokens: int, attended: float, depth: float) -> npt.NDArray[np.float64]:
+    """What a step has of each of the three of `Cost`."""
+    return np.array([1.0, tokens, attended * depth])

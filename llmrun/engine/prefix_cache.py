@@ -91,8 +91,9 @@ class PrefixCache:
             self.drop(kv)
             return
         for other in self.retained.beginnings(kv):
-            self.retained.remove(other)  # a prefix of the new one serves nobody
-            self.drop(other)
+            if other.length == kv.length or not self.saved.whole:  # cut, the new one serves in its place
+                self.retained.remove(other)
+                self.drop(other)
         self.retained.add(kv)
         self._new[kv] = None
         self.make_way(kv)
@@ -161,13 +162,14 @@ class PrefixCache:
         return kv
 
     def gather(self) -> bool:
-        """Move what is retained to the front of the cache, where it may lie far behind. For when nothing
-        runs. False: nothing was moved. As much as may stay is, and only where none shares cells with another:
-        moved, each would have its own."""
+        """Move what is retained to the front of the cache. Only while nothing runs. False, and nothing is
+        moved: where it cannot lie far behind, where more is retained than may stay, or where two prefixes
+        share cells, for each would then have its own."""
         cells, kept = self.cells, self.saved.kept
-        if kept is None or cells.running or cells.peak - cells.used < _SPREAD:
+        if kept is None or cells.running or cells.peak - cells.used < max(_SPREAD, kept):
             return False
-        if sum(kv.length for kv in self.retained) > min(kept, cells.retained):
+        tokens = sum(kv.length for kv in self.retained)
+        if tokens > min(kept, cells.retained):  # more than cells: some are shared
             return False
         moving = [(kv, self._memory.save(kv.slot)) for kv in self.retained]
         for kv, _ in moving:

@@ -24,7 +24,8 @@ class Resident:
         self.tokens = tokens
         self.adapters = adapters
         self.length = 0
-        self._before, self._step = 0, -1  # its length before the step that computed its last tokens, and that
+        self._step = -1  # that computed its last tokens
+        self._before = 0  # its length before that
         self._cells = np.empty(max(len(tokens), 64), np.int32)
 
     @property
@@ -32,13 +33,13 @@ class Resident:
         """The cells of the computed tokens, in order."""
         return self._cells[: self.length]
 
-    def has(self, length: int, window: int, step: int | None) -> bool:
-        """Whether its first `length` tokens can be had by themselves. `window`: as in `Model.window`. What
-        has outgrown it may lack cells behind it from the next step on, when llama.cpp looks for free ones; so
-        of what it had by then only the whole can be gone on from. `step`: the last one there was; None: its
-        length alone counts."""
+    def shareable(self, length: int, sliding_window: int, step: int | None) -> bool:
+        """Whether a sequence may go on from its first `length` tokens. `sliding_window`: as in `Model`. Once
+        it had as many tokens as that, llama.cpp may reuse its older cells in windowed layers as soon as it
+        places another step; then only the whole serves. `step`: the last one that was tried; None: what is
+        taken of it is saved, and that lacks those cells at once."""
         had = self._before if step == self._step else self.length
-        return length >= had or not window or had < window
+        return length >= had or not sliding_window or had < sliding_window
 
     def compute(self, cells: CellIds, step: int) -> None:
         """The next `len(cells)` tokens were computed in that step, in these cells."""

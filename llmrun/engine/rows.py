@@ -41,12 +41,16 @@ def prefill_of(rows: Several[Row]) -> Prefill:
 
 
 def longest_prompt(running: Several[Sequence]) -> Span:
-    """The one that takes longest of those that are being computed; an empty span where none is."""
+    """The one that has most to compute here of those that are being computed; an empty span where none is."""
     prompts = [s for s in running if not s.decoding]
     if not prompts:
         return Span(0, 0, 0)
-    longest = max(prompts, key=lambda s: s.length)
-    return Span(min(longest.cached, longest.computed), longest.computed, longest.length)
+    return max(map(_span, prompts), key=lambda span: span.end - span.start)
+
+
+def _span(sequence: Sequence) -> Span:
+    # What was swapped out and could not be placed again is computed from its start.
+    return Span(min(sequence.cached, sequence.computed), sequence.computed, sequence.length)
 
 
 def rows_of(running: Several[Sequence], budget: int, free: int, scored_rows: int) -> list[Row]:

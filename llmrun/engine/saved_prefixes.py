@@ -67,7 +67,7 @@ class SavedPrefixes:
         self.kept = kept if ram else None
         self._ram = ram
         self._disk = disk
-        self._whole = whole
+        self.whole = whole
         self._tree: PrefixTree[int] = PrefixTree()
         self._kept: OrderedDict[int, _Kept] = OrderedDict()  # least recently used first
         self._new: dict[int, None] = {}  # those of them that were not offered to the disk
@@ -95,7 +95,7 @@ class SavedPrefixes:
             if self._disk is not None:
                 self._disk.put(tokens, state)
             return False
-        if not self._whole:
+        if not self.whole:
             for key in self._tree.prefixes(tokens):
                 self._forget(key)
         key, self._next = self._next, self._next + 1
@@ -112,7 +112,7 @@ class SavedPrefixes:
     def find(self, tokens: Tokens, adapters: Adapters = ()) -> Saved:
         """The saved prefix that shares most with a prompt; on a tie the one in memory."""
         tokens = under(adapters, tokens)
-        shared, key = self._tree.longest(tokens, self._whole)
+        shared, key = self._tree.longest(tokens, self.whole)
         best = NOTHING_SAVED if key is None else Saved(key, shared, len(self._kept[key].tokens))
         if self._disk is not None and best.shared < len(tokens):
             stored = self._disk.find(tokens)
@@ -165,7 +165,7 @@ class SavedPrefixes:
         shared, key = self._tree.longest(tokens)
         if key is None or shared < len(tokens):
             return False
-        return not self._whole or len(self._kept[key].tokens) == len(tokens)
+        return not self.whole or len(self._kept[key].tokens) == len(tokens)
 
     def _forget(self, key: int) -> _Kept:
         kept = self._kept.pop(key)

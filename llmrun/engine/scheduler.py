@@ -26,7 +26,7 @@ from itertools import islice
 from llmrun.engine.cells import Cells
 from llmrun.engine.fair_queue import FairQueue
 from llmrun.engine.kv_memory import KVMemory
-from llmrun.engine.matching import NO_MATCH, Match, among_running, among_saved
+from llmrun.engine.matching import Match, among_running, among_saved
 from llmrun.engine.prefix_cache import PrefixCache
 from llmrun.engine.resident import Resident
 from llmrun.engine.rows import Row, rows_of
@@ -41,7 +41,7 @@ class Scheduler:
     cells      of the KV cache           unified    whether all slots share them; else each has its part
     parallel   sequences that may run together          slots  parallel + prefixes that may be retained
     trimmable  whether a prefix of a resident sequence can be shared; else only the whole of it is taken
-    window     tokens from which on only the whole of it is taken too: see `Resident.has`
+    sliding_window  tokens from which on only the whole of it is taken too: see `Resident.shareable`
     saved      where prefixes go that leave the KV cache      scored_rows  scored prompt tokens in a step
     `prefixes` has the cells and slots, and what sequences that ended left in them.
     """
@@ -55,7 +55,7 @@ class Scheduler:
         parallel: int,
         unified: bool = True,
         trimmable: bool = True,
-        window: int = 0,
+        sliding_window: int = 0,
         scored_rows: int = 1,
         saved: SavedPrefixes | None = None,
     ) -> None:
@@ -66,7 +66,7 @@ class Scheduler:
         self.cells = self.prefixes.cells
         self.parallel = parallel
         self._trimmable = trimmable
-        self._window = window
+        self._sliding_window = sliding_window
         self._unified = unified
         self._step = 0
         self._scored_rows = scored_rows
@@ -84,26 +84,21 @@ class Scheduler:
     @property
     def wants_more(self) -> bool:
         """Whether the next step could have more than a token of each answer."""
-        if self.waiting or self.swapped:
-            return True
         return any(s.pending > 1 or not s.decoding for s in self.running)
-
-    @property
-    def _last_step(self) -> int | None:
-        """As `Resident.has` takes it. Where each slot has its own cache, what is shared was saved, and its
-        length alone counts."""
-        return self._step if self._unified else None
 
     def add(self, sequence: Sequence) -> None:
         """Queue a new sequence. Its tokens fit into the context."""
         self.waiting.add(sequence)
 
-    def plan(self, budget: int) -> list[Row]:
-        """The rows of the next step; at most `budget` tokens, if that leaves every decoding sequence
-        its row. Empty only when there is nothing to do."""
+    def admit(self) -> None:
+        """Let run what there is room for: who is swapped out first, then who waits."""
         self._secure_decode()
         self._resume()
-        self._admit()
+        self._begin_waiting()
+
+    def plan(self, budget: int) -> list[Row]:
+        """The rows of the next step, behind `admit`; at most `budget` tokens, if that leaves every decoding
+        sequence its row. Empty only when there is nothing to do."""
         rows = self._rows(budget)
         while not rows and self.running:  # prompts alone fill the cells: the younger make room
             self._free_some()
@@ -138,7 +133,7 @@ class Scheduler:
         assert kv is not None
         kept = sequence.leave_out()
         keep = min(kept, kv.length)
-        if not (self._trimmable and kv.has(keep, self._window, self._last_step)):
+        if not self._shareable(kv, keep):
             keep = 0
         gone = kv.cells[keep:].copy()
         if keep:
@@ -193,7 +188,7 @@ class Scheduler:
                 return
             self._swap_in(self.swapped.popleft())
 
-    def _admit(self) -> None:
+    def _begin_waiting(self) -> None:
         # Looking at each costs a comparison with every resident prefix: no more than could begin soon.
         if not self.waiting or len(self.running) >= self.parallel:
             return
@@ -235,10 +230,19 @@ class Scheduler:
         prompt = sequence.tokens[: 0 if sequence.scoring else sequence.prompt_length - 1]
         adapters = sequence.request.adapters
         length, kv = self.prefixes.retained.longest(prompt, adapters, whole=not self._trimmable)
-        best = Match(kv, length, False) if kv and kv.has(length, self._window, self._last_step) else NO_MATCH
+        if kv is not None and not self._shareable(kv, length):
+            length, kv = self.prefixes.retained.longest(prompt, adapters, whole=True)
+        best = Match(kv, length, False)
         if self._trimmable:
-            best = among_running(best, prompt, adapters, self.running, self._window, self._last_step)
+            best = among_running(best, prompt, adapters, self.running, self._shareable)
         return among_saved(best, prompt, adapters, self.prefixes.saved, most=self.cells.longest - 1)
+
+    def _shareable(self, kv: Resident, length: int) -> bool:
+        """Whether a sequence may go on from the first `length` tokens of `kv`."""
+        if not self._trimmable:
+            return length == kv.length
+        # Where each slot has its own cache, what is shared was saved, and its length alone counts.
+        return kv.shareable(length, self._sliding_window, self._step if self._unified else None)
 
     def _insert(self, sequence: Sequence) -> None:
         """Keep `running` in the order of arrival, so that its last is the youngest."""

@@ -87,7 +87,7 @@ class Context:
         elif settings.flash_attention is not None:
             params.flash_attn_type = int(settings.flash_attention)
         params.kv_unified = settings.unified
-        params.swa_full = True  # sliding-window layers have as many cells as others: see `Model.window`
+        params.swa_full = True  # windowed layers have as many cells as others: see `Model.sliding_window`
 
         self.abort = AbortFlag()
         self.abort.install(params)

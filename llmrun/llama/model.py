@@ -13,7 +13,7 @@ from llmrun.errors import MODEL_LOAD, LlmrunError
 from llmrun.llama.library import lib, take_error
 from llmrun.llama.mapped import Parts, release
 from llmrun.llama.vocab import Vocab
-from llmrun.store.architectures import ENCODERS, WITHOUT_CACHE
+from llmrun.store.architectures import COMPRESSED, ENCODERS, WITHOUT_CACHE
 from llmrun.store.plan import RELEASE_STEP
 
 Pooling = Literal["mean", "cls", "last", "rank"]
@@ -41,8 +41,8 @@ class Model:
 
     `gpu_layers` None leaves all layers to the GPU where there is one. `on_progress` gets 0 to 1 from
     the loading thread. `copied`: tells what of its files llama.cpp copies and then reads no more; it is not
-    kept in memory twice. Called again and again on that thread too, so it is quick after the first time, and
-    it raises nothing. Raises MODEL_LOAD where llama.cpp refuses the file; its reason is in the log.
+    kept in memory twice. Called again and again on that thread too, so it must be quick after the first call,
+    and must not raise. Raises MODEL_LOAD where llama.cpp refuses the file; its reason is in the log.
     """
 
     def __init__(
@@ -142,13 +142,12 @@ class Model:
 
     @functools.cached_property
     def trimmable(self) -> bool:
-        """Whether its memory of a sequence can be cut at any token (recurrent state cannot, nor what
-        DeepSeek 4 compresses, as a comment in llama.cpp's `llama_model_n_swa` says)."""
-        state = lib.llama_model_is_recurrent(self.pointer) or lib.llama_model_is_hybrid(self.pointer)
-        return not (state or self.architecture == "deepseek4")
+        """Whether its memory of a sequence can be cut at any token: recurrent state cannot."""
+        recurrent = lib.llama_model_is_recurrent(self.pointer) or lib.llama_model_is_hybrid(self.pointer)
+        return not recurrent and self.architecture not in COMPRESSED
 
     @functools.cached_property
-    def window(self) -> int:
+    def sliding_window(self) -> int:
         """Tokens that its layers with a sliding window look back; 0 where it has none.
 
         Once a sequence has as many, llama.cpp may give its older cells in those layers to others, and leaves
@@ -158,7 +157,7 @@ class Model:
     @property
     def saves_whole(self) -> bool:
         """Whether what is saved of a sequence is good for nothing that begins with a part of it."""
-        return self.window > 0 or not self.trimmable
+        return self.sliding_window > 0 or not self.trimmable
 
     def metadata(self, key: str) -> str | None:
         """A value of the GGUF as text; numbers and truth values as C writes them."""

@@ -30,8 +30,9 @@ class Vocab:
         self._splits = self.kind == lib.LLAMA_VOCAB_TYPE_BPE
         self._pieces: dict[int, bytes] = {}
 
-    def look_through(self) -> None:
-        """Find out now what takes a look at each token, which takes tens of milliseconds."""
+    def scan_tokens(self) -> None:
+        """Find out now what needs all tokens (attributes, ends of a generation): tens of milliseconds that a
+        first request would wait for. From any thread."""
         _ = self._attributes, self.eog_tokens
 
     @property

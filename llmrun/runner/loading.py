@@ -123,9 +123,9 @@ def _prepare(
         longest = longest_input(spec.ctx, model.ctx_train, bounded=not model.has_memory)
         kv_bytes = shape.kv_bytes(min(longest, SHARED_ROWS), "f16")
     else:
-        with beside(model.vocab.look_through) as looking:  # one waits for memory, the other is Python's work
+        with beside(model.vocab.scan_tokens) as scanning:  # one waits for memory, the other is Python's work
             engine = _engine(spec, model, shape, adapters, small, emit)
-        looking.result()
+        scanning.result()
         longest, parallel = engine.ctx, engine.scheduler.parallel
         caches = streams(shape, spec.kv_layout, spec.parallel)
         kv_bytes = caches * shape.kv_bytes(longest, spec.kv_type)

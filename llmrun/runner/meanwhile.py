@@ -13,9 +13,9 @@ Result = TypeVar("Result")
 
 @contextmanager
 def beside(work: Callable[[], Result]) -> Iterator[Future[Result]]:
-    """Do `work` on a thread of its own, which has ended behind the block; or before it on this one, where
-    there is no memory for another. The future is done then, also where `work` raised; what it raised is
-    told to whoever asks the future, and to nobody else."""
+    """Do `work` on a thread of its own, joined at the end of the block; or before it on this one, where there
+    is no memory for another. The future is done then, also where `work` raised; what it raised is told to
+    whoever asks the future, and to nobody else."""
     done: Future[Result] = Future()
 
     def run() -> None:
@@ -24,7 +24,7 @@ def beside(work: Callable[[], Result]) -> Iterator[Future[Result]]:
         except BaseException as error:
             done.set_exception(error)
 
-    thread = threading.Thread(target=run, name="passing", daemon=True)
+    thread = threading.Thread(target=run, name="beside", daemon=True)
     started = _started(thread)
     if not started:
         run()
@@ -48,4 +48,4 @@ def _join(thread: threading.Thread) -> None:
     try:
         thread.join()
     finally:
-        thread.join()  # after Ctrl-C as well: what it computes with is freed next
+        thread.join()  # after Ctrl-C as well: what the work uses is freed next

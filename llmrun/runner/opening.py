@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable
-from contextlib import suppress
 from pathlib import Path
 
 from llmrun.llama import Model
@@ -23,22 +21,20 @@ def open_model(
     cannot read a header."""
     files = [path.with_name(name) for name in shard_siblings(path.name)]
     features = cpu_features()
-    with beside(lambda: [read_header(file) for file in files]) as reading:
 
-        @functools.cache
+    def read() -> tuple[list[GGUFHeader], Parts]:
+        headers = [read_header(file) for file in files]
+        return headers, {file: copied(header, features) for file, header in zip(files, headers, strict=True)}
+
+    with beside(read) as reading:
+
         def parts() -> Parts:
-            # Called by llama.cpp, which would take an error of ours for its own.
-            with suppress(Exception):
-                return {
-                    file: copied(header, features)
-                    for file, header in zip(files, reading.result(), strict=False)
-                }
-            return {}
+            return {} if reading.exception() else reading.result()[1]  # an error is told below
 
-        # llama.cpp reads the vocabulary before it puts anything anywhere.
+        # Meanwhile llama.cpp reads the vocabulary; it asks for the parts only once it places weights.
         model = Model(path, gpu_layers=gpu_layers, on_progress=on_progress, copied=parts)
     try:
-        return model, reading.result()
+        return model, reading.result()[0]
     except BaseException:
         model.close()
         raise

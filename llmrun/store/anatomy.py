@@ -11,8 +11,8 @@ layer's own `attn_k` and `attn_v` tensors put out. So grouped-query attention (f
 https://arxiv.org/abs/2305.13245), layers with heads or head sizes of their own, and V taken from K are right
 by construction. The other cases:
 
-- sliding-window layers keep all cells here, as the runner asks llama.cpp for whole caches (`swa_full`), so
-  that prefixes can be shared and cut
+- sliding-window layers have as many cells as the others, as the runner asks for (`swa_full`): up to a
+  window's length a prefix can be shared and cut
 - recurrent layers (Mamba, RWKV, gated delta nets, short convolutions) hold a state of fixed size per sequence
   and no KV, layers with both (Falcon-H1) hold both (`llama-memory-recurrent.cpp`, `llama-hparams.cpp`)
 - layers that use an earlier layer's cache (`attention.shared_kv_layers`), layers for multi-token prediction,

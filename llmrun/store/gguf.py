@@ -3,7 +3,8 @@
 The format is that of the GGUF specification in the ggml project (`docs/gguf.md`), versions 2 and 3, little
 endian. The weights are never read. A file may be hostile: every length and count is checked against what
 the file can hold before it is believed, nothing is allocated by a length the file names (`cursor`), no file
-makes this take more than 64 MB, and whatever is wrong ends as one `LlmrunError(BAD_FILE)` that names it.
+makes this take more than 64 MB (of what `read_header` remembers `_REMEMBERED` times as much), and whatever is
+wrong ends as one `LlmrunError(BAD_FILE)` that names it.
 
 Long arrays (the vocabulary) are skipped and stand in the metadata as `LongArray`; `read_strings` fetches
 single elements later. Knows nothing of what the keys mean: see `facts`.
@@ -16,7 +17,7 @@ import math
 import os
 import struct
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple, TypeVar
@@ -30,14 +31,14 @@ MAX_PAIRS = 16_384
 MAX_TENSORS = 32_768
 MAX_NAME = 64  # GGML_MAX_NAME
 MAX_DIMENSIONS = 4  # GGML_MAX_DIMS
-_SETTLED_NS = 2_000_000_000  # after which a file that is written again has another time on every file system
-_REMEMBERED = 16  # headers: all shards of most models; each is some hundred KB, and at most 16 MB
 MAX_KEY = 1024
 MAX_TEXT = 4 << 20  # one string; the largest chat templates are near 30 kB
 ELEMENT = 40  # bytes that a number of a kept array takes in memory
 KEPT_ELEMENTS = 1024  # arrays up to this length are kept: per-layer settings, tags, languages
 MAX_ALIGNMENT = 1 << 20
 MAX_HEADER = 64 << 20  # of a stream whose length nobody knows
+_SETTLED_NS = 2_000_000_000  # after which a file written again has another time: FAT keeps them to 2 s
+_REMEMBERED = 16  # headers: all shards of most models; each takes some hundred KB
 
 _STRING, _ARRAY = 8, 9
 _SCALARS = {
@@ -88,7 +89,7 @@ class GGUFHeader:
     """What a GGUF file says of itself. `data_offset` is where the weights start."""
 
     version: int
-    metadata: dict[str, Value]
+    metadata: Mapping[str, Value]
     tensors: tuple[Tensor, ...]
     data_offset: int
 

@@ -62,8 +62,13 @@ def row(one: Comparison) -> str:
 
 def _values(values: list[float]) -> str:
     if len(values) == 1:
-        return f"{values[0]:.3g}"
-    return f"{median(values):.3g} ({min(values):.3g} to {max(values):.3g})"
+        return _digits(values[0])
+    return f"{_digits(median(values))} ({_digits(min(values))} to {_digits(max(values))})"
+
+
+def _digits(value: float) -> str:
+    """Three digits that count, and no exponent."""
+    return f"{value:.0f}" if value >= 100 else f"{value:.3g}"
 
 
 def _wanted(one: Comparison) -> str:

@@ -21,7 +21,7 @@ def seconds(times: StepSizes, span: Span, bound: float) -> tuple[float, float]:
     """Of the whole prompt in steps within `bound`, and of the longest of them."""
     done, total, longest = span.start, 0.0, 0.0
     while done < span.end:
-        place = times.best(done, bound)
+        place = int(times.best(done, bound))
         took = float(times.at(done)[place])
         total += took * min(1.0, (span.end - done) / SIZES[place])
         done, longest = done + SIZES[place], max(longest, took)
@@ -31,6 +31,12 @@ def seconds(times: StepSizes, span: Span, bound: float) -> tuple[float, float]:
 def test_best_is_the_most_efficient_within_the_bound_and_else_the_quickest() -> None:
     times = sizes(0.1, 0.001, 0.0)  # 0.161, 0.225, 0.353, 0.609 seconds
     assert [times.best(0, bound) for bound in (1.0, 0.4, 0.3, 0.2, 0.1)] == [3, 2, 1, 0, 0]
+
+
+def test_best_of_many_depths_is_that_of_each() -> None:
+    times = sizes(0.1, 0.001, 1e-6)
+    depths = [0.0, 500.0, 1500.0, 4000.0]
+    assert times.best(np.array(depths)[:, None], 0.4).tolist() == [times.best(depth, 0.4) for depth in depths]
 
 
 def test_best_of_sizes_that_waste_is_not_the_largest() -> None:
@@ -48,7 +54,7 @@ def test_bound_is_that_of_the_whole_prompt_however_much_is_done() -> None:
     assert len({shortest_bound(times, Span(200, done, 3000), 0.81) for done in (200, 1500, 2999)}) == 1
 
 
-@pytest.mark.parametrize("span", [Span(0, 0, 0), Span(0, 0, 1), Span(5, 9, 7)])
+@pytest.mark.parametrize("span", [Span(0, 0, 0), Span(0, 0, 1), Span(5, 7, 7)])
 def test_bound_of_next_to_nothing_is_found(span: Span) -> None:
     assert 0 < shortest_bound(sizes(0.05, 0.001, 1e-6), span, 0.81) < 1
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import threading
 from collections.abc import Iterator
 from typing import Any
 
@@ -201,7 +202,9 @@ def test_kind_says_the_same_where_several_begin_alike_and_computes_that_once(mod
             assert work.engine.scheduler.shared >= 1
 
 
-def test_kind_says_the_same_after_its_prefix_was_gathered(model: Model) -> None:
+def test_kind_says_the_same_after_its_prefix_was_gathered(
+    model: Model, monkeypatch: pytest.MonkeyPatch
+) -> None:
     if model.saves_whole:
         pytest.skip("what is saved of it can only be taken whole, so that nothing is gathered")
     burst = [prompt_of(seed, 150) for seed in range(20, 23)]
@@ -210,14 +213,13 @@ def test_kind_says_the_same_after_its_prefix_was_gathered(model: Model) -> None:
     with running(model, ctx=1024) as work:
         expected = say(work, again)
     with running(model, ctx=1024, saved=SavedPrefixes(1 << 30, kept=100)) as work:
+        gathered, cells = threading.Event(), work.engine.scheduler.cells
+        reset_peak = cells.reset_peak
+        monkeypatch.setattr(cells, "reset_peak", lambda: (reset_peak(), gathered.set()))
         ids = [work.submit(prompt, **SAYS) for prompt in burst]
         ids.append(work.submit(short, **{**SAYS, "max_tokens": LENGTH + 8}))
         work.wait(len(ids))
-        cells = work.engine.scheduler.cells
-        for _ in range(200):
-            if cells.peak == cells.used:
-                break
-            work.thread.join(0.05)
+        assert gathered.wait(30)
         assert cells.peak == cells.used > 0
         turn = work.submit(again, **SAYS)
         work.wait()

@@ -19,7 +19,7 @@ def test_prefill_of_rows_counts_prompts_and_the_tokens_before_theirs() -> None:
     world.step()
     world.add(list(range(100, 200)))
     world.step(budget=21)
-    prefill = prefill_of(world.scheduler.plan(31))
+    prefill = prefill_of(world.plan(31))
     assert (prefill.tokens, prefill.depth, prefill.scored) == (30, 20 + 15, False)
 
 
@@ -27,13 +27,13 @@ def test_prefill_of_answers_alone_is_none() -> None:
     world = World()
     world.add([1, 2], max_tokens=50)
     world.step()
-    assert prefill_of(world.scheduler.plan(8)) == (0, 0, False)
+    assert prefill_of(world.plan(8)) == (0, 0, False)
 
 
 def test_prefill_of_scored_prompt_says_so() -> None:
     world = World()
     world.add([1, 2, 3], score_from=1)
-    assert prefill_of(world.scheduler.plan(8)).scored
+    assert prefill_of(world.plan(8)).scored
 
 
 def test_longest_prompt_of_those_that_are_computed_says_where_it_is() -> None:
@@ -42,6 +42,35 @@ def test_longest_prompt_of_those_that_are_computed_says_where_it_is() -> None:
     world.add([1, 2, 3], max_tokens=50)
     world.step(budget=21)
     assert longest_prompt(world.scheduler.running) == Span(0, 18, 100)
+
+
+def test_longest_prompt_is_the_one_with_most_to_compute_and_begins_behind_what_was_cached() -> None:
+    world = World(cells=512)
+    (turn,) = world.add(list(range(100)), max_tokens=2)
+    world.run(budget=200)
+    history = turn.tokens[:-1].tolist()
+    world.add([*history, *range(200, 260)])
+    world.add(list(range(300, 340)))
+    world.step(budget=30)
+    begun = len(history)
+    assert longest_prompt(world.scheduler.running) == Span(begun, begun + 15, begun + 60)
+    world.add(list(range(400, 470)))
+    world.scheduler.admit()
+    assert longest_prompt(world.scheduler.running) == Span(0, 0, 70)
+
+
+def test_longest_prompt_that_is_computed_again_begins_at_its_start() -> None:
+    world = World(cells=64, parallel=2)
+    world.add(list(range(20)), max_tokens=30)
+    world.step(budget=64)
+    (young,) = world.add([*range(20), *range(100, 115)], max_tokens=30)
+    world.memory.restores = False
+    while not world.scheduler.swapped:
+        world.step(budget=64)
+    world.scheduler.end(world.scheduler.running[0])
+    world.scheduler.admit()
+    assert young.cached == 20
+    assert longest_prompt(world.scheduler.running) == Span(0, 0, young.length)
 
 
 def test_longest_prompt_beside_answers_alone_is_none() -> None:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import random
+from collections import Counter
 from collections.abc import Callable
 
 import numpy as np
@@ -18,18 +19,22 @@ from llmrun.types import SamplingParams
 
 
 class Cell:
-    """A cell of its own, and the adapters that it was computed with (None where that is not known)."""
+    """A cell of its own, and the adapters that it was computed with (None where that is not known). `lost`:
+    a layer with a sliding window has nothing of it any more."""
 
-    def __init__(self, adapters: Adapters | None = None) -> None:
+    def __init__(self, adapters: Adapters | None = None, lost: bool = False) -> None:
         self.adapters = adapters
+        self.lost = lost
 
 
 class RecordingMemory:
     """What the context would hold: per slot the cells of its tokens; `each`: how many it may have, where they
-    are its own."""
+    are its own. What lies behind a sliding window is lost when a step looks for cells, and is not saved
+    (`find_slot` and `state_write` of llama.cpp)."""
 
-    def __init__(self, each: int | None = None) -> None:
+    def __init__(self, each: int | None = None, sliding_window: int = 0) -> None:
         self.each = each
+        self.sliding_window = sliding_window
         self.slots: dict[int, list[Cell]] = {}
         self.calls: list[tuple[object, ...]] = []
         self.restores = True
@@ -49,7 +54,10 @@ class RecordingMemory:
         self.slots[target] = self.slots[source][:length]
         assert len(self.slots[target]) == length
         if self.each:
-            self.slots[target] = [Cell(cell.adapters) for cell in self.slots[target]]
+            behind = self.behind(len(self.slots[source]))
+            self.slots[target] = [
+                Cell(cell.adapters, cell.lost or at < behind) for at, cell in enumerate(self.slots[target])
+            ]
 
     def save(self, slot: int) -> bytes:
         self.calls.append(("save", slot))
@@ -59,14 +67,28 @@ class RecordingMemory:
         self.calls.append(("restore", slot))
         assert not self.slots.get(slot)
         if self.restores:
-            self.slots[slot] = [Cell() for _ in range(int.from_bytes(state, "little"))]
+            total = int.from_bytes(state, "little")
+            self.slots[slot] = [Cell(lost=at < self.behind(total)) for at in range(total)]
         return self.restores
 
+    def behind(self, total: int) -> int:
+        """How many of so many tokens the next one would not look back to."""
+        return max(0, total + 1 - self.sliding_window) if self.sliding_window else 0
+
+    def look_for_cells(self) -> None:
+        """Begin a step: what one sequence alone holds behind its window may be given to another."""
+        holders = Counter(id(cell) for held in self.slots.values() for cell in held)
+        for held in self.slots.values():
+            for cell in held[: self.behind(len(held))]:
+                cell.lost |= holders[id(cell)] == 1
+
     def compute(self, rows: list[Row]) -> None:
+        self.look_for_cells()
         for sequence, length, _ in rows:
             assert sequence.kv is not None
             held = self.slots.setdefault(sequence.kv.slot, [])
             assert len(held) == sequence.computed
+            assert not any(cell.lost for cell in held[self.behind(len(held)) :])
             held.extend(Cell(sequence.request.adapters) for _ in range(length + len(sequence.draft)))
             assert self.each is None or len(held) <= self.each
 
@@ -88,8 +110,9 @@ class World:
         scored_rows: int = 1,
         unified: bool = True,
         kept: int | None = None,
+        sliding_window: int = 0,
     ) -> None:
-        self.memory = RecordingMemory(None if unified else cells)
+        self.memory = RecordingMemory(None if unified else cells, sliding_window)
         self.scheduler = Scheduler(
             self.memory,
             cells=cells if unified else cells * slots,
@@ -97,8 +120,9 @@ class World:
             parallel=parallel,
             unified=unified,
             trimmable=trimmable,
+            sliding_window=sliding_window,
             scored_rows=scored_rows,
-            saved=SavedPrefixes(saved, least=8, whole=not trimmable, kept=kept),
+            saved=SavedPrefixes(saved, least=8, whole=bool(sliding_window) or not trimmable, kept=kept),
         )
         self.arrivals = 0
         self.forced: Callable[[], int] = lambda: 0
@@ -131,8 +155,12 @@ class World:
             self.scheduler.add(sequence)
         return sequences
 
+    def plan(self, budget: int) -> list[Row]:
+        self.scheduler.admit()
+        return self.scheduler.plan(budget)
+
     def step(self, budget: int = 16) -> list[Row]:
-        rows = self.scheduler.plan(budget)
+        rows = self.plan(budget)
         assert len({row.sequence.request.adapters for row in rows}) <= 1
         self.draft(rows)
         self.memory.compute(rows)
@@ -142,6 +170,13 @@ class World:
                 self.grow(sequence)
         self.check()
         return rows
+
+    def fail(self, budget: int = 16) -> None:
+        """A step that llama.cpp looks for cells for, and does not compute."""
+        self.plan(budget)
+        self.memory.look_for_cells()
+        self.scheduler.failed()
+        self.check()
 
     def draft(self, rows: list[Row]) -> None:
         """Guesses behind the rows that are sampled from, as many as there is room for."""
@@ -213,7 +248,7 @@ def test_end_with_guesses_not_judged_keeps_none_of_them() -> None:
     world = World(cells=64)
     (answering,) = world.add([1, 2, 3], max_tokens=50)
     world.step()
-    rows = world.scheduler.plan(16)
+    rows = world.plan(16)
     answering.draft = (7, 8)
     world.memory.compute(rows)
     world.scheduler.computed(rows)
@@ -425,9 +460,15 @@ def test_gather_prefix_that_cannot_be_placed_again_goes_to_host_memory() -> None
 
 
 @pytest.mark.parametrize(
-    "world", [after_a_burst(kept=200, shared=30), after_a_burst(kept=20), after_a_burst(kept=None)]
+    ("kept", "shared"),
+    [
+        pytest.param(200, 30, id="shares cells"),
+        pytest.param(20, 0, id="too much"),
+        pytest.param(None, 0, id="on a graphics card"),
+    ],
 )
-def test_gather_what_shares_cells_or_is_too_much_or_on_a_graphics_card_touches_nothing(world: World) -> None:
+def test_gather_what_is_not_to_be_moved_touches_nothing(kept: int | None, shared: int) -> None:
+    world = after_a_burst(kept=kept, shared=shared)
     cells, prefixes = world.scheduler.cells, world.scheduler.prefixes
     while prefixes.saved.kept is None and cells.peak - cells.used < 256:
         prefixes.evict()
@@ -452,13 +493,15 @@ def test_gather_while_something_runs_or_nothing_was_spread_touches_nothing() -> 
 def test_wants_more_while_anything_but_one_token_an_answer_is_to_be_computed() -> None:
     world = World()
     world.add(list(range(17)), max_tokens=3)
-    assert world.scheduler.wants_more  # it waits
+    world.scheduler.admit()
+    assert world.scheduler.wants_more
     world.step(budget=16)
     assert world.scheduler.wants_more  # one token of the prompt is left
     world.step(budget=16)
     assert not world.scheduler.wants_more
     world.step(budget=1)
     world.add([1, 2], max_tokens=1)
+    world.scheduler.admit()
     assert world.scheduler.wants_more
 
 
@@ -526,6 +569,43 @@ def test_shift_leaves_out_the_oldest_and_computes_the_rest_anew(trimmable: bool)
     assert [row.length for row in world.step(budget=64)] == [12 if trimmable else 20]
     world.run()
     assert (answer.generated, answer.left_out > 12) == (30, True)
+
+
+@pytest.mark.parametrize(("ended", "cached"), [([40], 0), ([40, 20], 20)])
+def test_plan_beginning_of_what_outgrew_its_window_is_computed_but_for_what_is_had_whole(
+    ended: list[int], cached: int
+) -> None:
+    world = World(cells=200, sliding_window=10)
+    for length in ended:
+        world.add(list(range(length)), max_tokens=1)
+        world.run(budget=64)
+    world.add([900], max_tokens=1)
+    world.run()
+    (branch,) = world.add([*range(30), 99], max_tokens=1)
+    world.run(budget=64)
+    assert branch.cached == cached
+
+
+def test_failed_step_behind_a_window_leaves_only_the_whole_to_go_on_from() -> None:
+    world = World(cells=200, sliding_window=10)
+    world.add(list(range(5)), max_tokens=40)
+    (long,) = world.add(list(range(100, 130)), max_tokens=40)
+    world.step(budget=64)
+    assert long.kv
+    assert world.scheduler._shareable(long.kv, 25)
+    world.fail()
+    assert not world.scheduler._shareable(long.kv, 25)
+    assert world.scheduler._shareable(long.kv, 30)
+
+
+def test_shift_behind_the_window_computes_all_anew() -> None:
+    world = World(cells=64, sliding_window=10)
+    (answer,) = world.add(list(range(20)), max_tokens=30, shift=Shift(window=32, keep=8))
+    while not answer.left_out:
+        world.step(budget=64)
+    assert answer.computed == 0
+    world.run()
+    assert answer.generated == 30
 
 
 def evicted(world: World) -> None:
@@ -607,24 +687,31 @@ def test_refused_with_prefixes_retained_gives_them_up_then_swaps_then_says_no() 
     assert not world.scheduler.refused()
 
 
+@pytest.mark.parametrize("windowed", [False, True])
 @pytest.mark.parametrize(("trimmable", "unified"), [(True, True), (False, True), (True, False)])
-@settings(max_examples=150)
+@settings(max_examples=100)
 @given(data=st.data())
 def test_scheduler_under_random_load_loses_nothing_and_always_ends(
-    trimmable: bool, unified: bool, data: st.DataObject
+    trimmable: bool, unified: bool, windowed: bool, data: st.DataObject
 ) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(prefix_cache, "_SPREAD", 4)
-        under_random_load(trimmable, unified, data)
+        under_random_load(trimmable, unified, windowed, data)
 
 
-def under_random_load(trimmable: bool, unified: bool, data: st.DataObject) -> None:
+def under_random_load(trimmable: bool, unified: bool, windowed: bool, data: st.DataObject) -> None:
     cells = data.draw(st.integers(24, 96))
     parallel = data.draw(st.integers(1, 5))
     slots = parallel + data.draw(st.integers(0, 6))
     saved = data.draw(st.integers(0, 40))
-    kept = data.draw(st.none() | st.integers(0, 40))
-    world = World(cells, parallel, slots, trimmable, saved, unified=unified, kept=kept)
+    kept = data.draw(st.none() | st.integers(0, 40)) if trimmable and not windowed else None
+    sliding_window = data.draw(st.integers(1, 30)) if windowed else 0
+    world = World(
+        *(cells, parallel, slots, trimmable, saved),
+        unified=unified,
+        kept=kept,
+        sliding_window=sliding_window,
+    )
     world.memory.restores = data.draw(st.booleans())
     most_forced, chance = data.draw(st.integers(0, 20)), random.Random(data.draw(st.integers(0, 99)))
     world.forced = lambda: chance.randint(0, most_forced)
@@ -633,7 +720,7 @@ def under_random_load(trimmable: bool, unified: bool, data: st.DataObject) -> No
     prefix = list(range(12))
     alive: list[Sequence] = []
     for _ in range(data.draw(st.integers(1, 40))):
-        action = data.draw(st.sampled_from(["add", "step", "step", "step", "cancel", "tidy"]))
+        action = data.draw(st.sampled_from(["add", "step", "step", "step", "fail", "cancel", "tidy"]))
         if action == "tidy" and world.scheduler.idle:
             while world.scheduler.prefixes.tidy_one():
                 world.check()
@@ -641,17 +728,19 @@ def under_random_load(trimmable: bool, unified: bool, data: st.DataObject) -> No
             common = data.draw(st.integers(0, 12))
             length = data.draw(st.integers(1, cells - 1 - common))
             own = [data.draw(st.integers(0, 3))] * length
-            window = data.draw(st.none() | st.integers(common + length + 1, cells))
+            full = data.draw(st.none() | st.integers(common + length + 1, cells))
             keep = data.draw(st.integers(0, cells))
             alive += world.add(
                 prefix[:common] + own,
                 data.draw(st.integers(1, 30)),
                 data.draw(st.integers(1, 3)),
                 data.draw(st.sampled_from([(0.0,), (0.0,), (1.0,), (0.5,)])),
-                shift=Shift(window, keep) if window else None,
+                shift=Shift(full, keep) if full else None,
             )
         elif action == "step":
             world.step(data.draw(st.integers(1, 32)))
+        elif action == "fail":
+            world.fail(data.draw(st.integers(1, 32)))
         elif alive:
             victim = alive.pop(data.draw(st.integers(0, len(alive) - 1)))
             if victim.state is not State.ENDED:
@@ -699,7 +788,7 @@ def test_plan_prompts_to_be_scored_share_the_rows_of_a_step_oldest_first() -> No
     older, younger = (world.add(list(range(at, at + 12)), score_from=0)[0] for at in (0, 100))
     steps = []
     for _ in range(3):
-        rows = world.scheduler.plan(64)
+        rows = world.plan(64)
         steps.append([(row.sequence, row.length) for row in rows])
         world.memory.compute(rows)
         world.scheduler.computed(rows)

@@ -21,15 +21,20 @@ def test_work_beside_a_block_that_fails_tells_whoever_asks() -> None:
         done.result()
 
 
-def test_block_that_fails_waits_for_the_work_beside_it() -> None:
-    go = threading.Event()
+def test_block_that_fails_waits_for_the_work_beside_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    waited_for = threading.Event()
     ended: list[bool] = []
+    join = threading.Thread.join
+
+    def joining(thread: threading.Thread, timeout: float | None = None) -> None:
+        waited_for.set()
+        join(thread, timeout)
 
     def block() -> None:
-        with beside(lambda: ended.append(go.wait(10))):
-            go.set()
+        with beside(lambda: ended.append(waited_for.wait(10))):
             raise ValueError("mine")
 
+    monkeypatch.setattr(threading.Thread, "join", joining)
     with pytest.raises(ValueError, match="mine"):
         block()
     assert ended == [True]

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import io
+import os
 import struct
 import time
 import tracemalloc
@@ -345,8 +346,19 @@ def test_read_header_file_that_is_written_again_is_read_again(
     path.write_bytes(valid)
     monkeypatch.setattr(time, "time_ns", lambda: path.stat().st_ctime_ns + 3 * 10**9)
     assert read_header(path).text("general.architecture") == "llama"
-    path.write_bytes(valid.replace(b"llama", b"qwen2") + bytes(32))
+    path.write_bytes(valid.replace(b"llama", b"qwen2"))
+    later = path.stat().st_mtime_ns + 10**9  # however coarse the file system's times are
+    os.utime(path, ns=(later, later))
     assert read_header(path).text("general.architecture") == "qwen2"
+
+
+def test_read_header_file_just_written_is_not_remembered(
+    valid: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "model.gguf"
+    path.write_bytes(valid)
+    monkeypatch.setattr(time, "time_ns", lambda: path.stat().st_ctime_ns + 10**9)
+    assert read_header(path) is not read_header(path)
 
 
 def test_read_header_settled_file_is_parsed_once(
