@@ -23,6 +23,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from typing import NamedTuple
 
+from llmrun.engine.finite import check_finite
 from llmrun.engine.guide import Guide
 from llmrun.engine.sequence import Sequence as Answer
 from llmrun.llama import Context, SamplerChain, TracedChain
@@ -71,20 +72,21 @@ class Chooser:
         self._chain.close()
 
     def _next(self, row: int) -> int:
+        logits = self._context.logits(row)
+        check_finite(logits)
         guide = self._guide
         if guide is None:
-            return self._chain.sample(self._context, row)
-        forced = self._take_forced()
-        if forced is not None:
-            return forced
-        allowed = guide.allowed()
-        if allowed is None:
-            token = self._chain.sample(self._context, row)
+            token = self._chain.pick(logits)
         else:
-            token = self._chain.sample_among(allowed, self._context.logits(row))
-        if guide.replaces(token):
-            return self._in_place_of(token)
-        guide.accept(token)
+            forced = self._take_forced()
+            if forced is not None:
+                return forced
+            allowed = guide.allowed()
+            token = self._chain.pick(logits) if allowed is None else self._chain.pick_among(allowed, logits)
+            if guide.replaces(token):
+                return self._in_place_of(token)
+            guide.accept(token)
+        self._chain.accept(token)
         return token
 
     def _in_place_of(self, token: int) -> int:

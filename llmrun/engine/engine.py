@@ -15,6 +15,7 @@ from llmrun.engine.choosing import Choosers
 from llmrun.engine.counters import Counters
 from llmrun.engine.drafting import Drafter, Drafting
 from llmrun.engine.filling import fill
+from llmrun.engine.finite import NotFinite, check_finite
 from llmrun.engine.inbox import Inbox, Note
 from llmrun.engine.job import Job
 from llmrun.engine.request import EngineRequest
@@ -233,11 +234,7 @@ class Engine:
         """A decode that did not happen: the memory goes back to what the sequences know."""
         if status in (DecodeStatus.INVALID, DecodeStatus.FATAL):
             raise RuntimeError(f"llama_decode: {status.name}")
-        self.scheduler.failed()
-        for sequence, _, _ in rows:
-            assert sequence.kv is not None
-            sequence.draft = ()
-            self._context.trim(sequence.kv.slot, sequence.computed)
+        self.scheduler.undo(rows)
         if status is DecodeStatus.NO_SLOT and not self.scheduler.refused():
             for sequence in {r.sequence for r in rows}:
                 job = self._jobs[sequence.request.id]
@@ -250,15 +247,15 @@ class Engine:
                 continue
             if job.request.progress and not (sequence.generated or sequence.index):
                 self._say(job, job.progress(self._clock()))
-            if sequence.scoring:
-                self._say(job, score(sequence, row - length + 1, length, self._context))
-                if not sequence.scoring:
-                    self._add(job.others())  # their texts come behind the prompt's scores
-            if output:
-                try:
+            try:
+                if sequence.scoring:
+                    self._say(job, score(sequence, row - length + 1, length, self._context))
+                    if not sequence.scoring:
+                        self._add(job.others())  # their texts come behind the prompt's scores
+                if output:
                     self._advance(job, sequence, row)
-                except LlmrunError as error:
-                    self._fail(job, error)
+            except LlmrunError as error:
+                self._fail(job, error)
 
     def _advance(self, job: Job, sequence: Sequence, row: int) -> None:
         """Take a sequence's next tokens and say what became certain by them."""
@@ -266,6 +263,7 @@ class Engine:
         reason: FinishReason | None
         limit: Limit | None
         if request.max_tokens == 0:  # only the prompt was wanted
+            check_finite(self._context.logits(row))
             reason, limit = "length", request.limited_by
         else:
             chooser = self._choosers.of(sequence)
@@ -327,15 +325,15 @@ class Engine:
     def _fail(self, job: Job, error: LlmrunError) -> None:
         self._forget(job)
         for sequence in job.sequences:
-            self._release(sequence)
+            self._release(sequence, spoiled=isinstance(error, NotFinite))
         self._say(job, Failed(error.info()))
 
     def _forget(self, job: Job) -> None:
         del self._jobs[job.request.id]
         self._deadlines.pop(job.request.id, None)
 
-    def _release(self, sequence: Sequence) -> None:
-        self.scheduler.end(sequence)
+    def _release(self, sequence: Sequence, *, spoiled: bool = False) -> None:
+        self.scheduler.end(sequence, spoiled=spoiled)
         self._drafting.forget(sequence)
         self._choosers.release(sequence)
 

@@ -141,13 +141,17 @@ class PrefixCache:
     def bring_back(self, kv: Resident, saved: Saved, state: SavedState | None) -> int:
         """Restore into an empty `kv` what a prompt shares with a saved prefix, `state` by `saved.take`; how
         many tokens: 0 where it cannot be had."""
-        if state is None or not self._memory.restore(kv.slot, state):
+        if state is None or not self._restored(kv, state, saved.total):
             self._memory.drop(kv.slot)
             return 0
         if saved.shared < saved.total:
             self._memory.trim(kv.slot, saved.shared)
         kv.extend(self.cells.allocate(saved.shared))
         return saved.shared
+
+    def _restored(self, kv: Resident, state: SavedState, total: int) -> bool:
+        """Whether the slot has the state now, and that is of as many tokens as it was saved under."""
+        return self._memory.restore(kv.slot, state) and self._memory.length(kv.slot) == total
 
     def _cut(self, kv: Resident, length: int) -> Resident:
         """Keep only the first `length` tokens of a retained prefix, the rest where it can be saved."""

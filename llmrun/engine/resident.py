@@ -24,7 +24,7 @@ class Resident:
         self.tokens = tokens
         self.adapters = adapters
         self.length = 0
-        self._step = -1  # that computed its last tokens
+        self._search = -1  # for cells of its last tokens, where they were computed
         self._before = 0  # its length before that
         self._cells = np.empty(max(len(tokens), 64), np.int32)
 
@@ -33,17 +33,17 @@ class Resident:
         """The cells of the computed tokens, in order."""
         return self._cells[: self.length]
 
-    def shareable(self, length: int, sliding_window: int, step: int | None) -> bool:
+    def shareable(self, length: int, sliding_window: int, search: int | None) -> bool:
         """Whether a sequence may go on from its first `length` tokens. `sliding_window`: as in `Model`. Once
         it had as many tokens as that, llama.cpp may reuse its older cells in windowed layers as soon as it
-        places another step; then only the whole serves. `step`: the last one that was tried; None: what is
-        taken of it is saved, and that lacks those cells at once."""
-        had = self._before if step == self._step else self.length
+        looks for free ones again, for a step or to restore what was saved; then only the whole serves.
+        `search`: the last time it did; None: what is taken of it is saved, and lacks those cells at once."""
+        had = self._before if search == self._search else self.length
         return length >= had or not sliding_window or had < sliding_window
 
-    def compute(self, cells: CellIds, step: int) -> None:
-        """The next `len(cells)` tokens were computed in that step, in these cells."""
-        self._before, self._step = self.length, step
+    def compute(self, cells: CellIds, search: int) -> None:
+        """The next `len(cells)` tokens were computed, in these cells, which that search found."""
+        self._before, self._search = self.length, search
         self.extend(cells)
 
     def extend(self, cells: CellIds) -> None:

@@ -68,7 +68,8 @@ class Scheduler:
         self._trimmable = trimmable
         self._sliding_window = sliding_window
         self._unified = unified
-        self._step = 0
+        self._spoiled = False  # whether some cells hold what is no number
+        self._searches = 0  # of llama.cpp's for free cells: each step is one, and each restore
         self._scored_rows = scored_rows
         self.waiting = FairQueue()
         self.swapped: deque[Sequence] = deque()
@@ -92,6 +93,8 @@ class Scheduler:
 
     def admit(self) -> None:
         """Let run what there is room for: who is swapped out first, then who waits."""
+        if self._spoiled:
+            self._start_over()
         self._secure_decode()
         self._resume()
         self._begin_waiting()
@@ -107,14 +110,17 @@ class Scheduler:
 
     def computed(self, rows: list[Row]) -> None:
         """The rows were decoded: their tokens are resident. Of drafts behind them `keep` decides."""
-        self._step += 1
+        self._searches += 1
         for sequence, length, _ in rows:
             assert sequence.kv is not None
-            sequence.kv.compute(self.cells.allocate(length), self._step)
+            sequence.kv.compute(self.cells.allocate(length), self._searches)
 
-    def failed(self) -> None:
-        """A step was tried and not computed: llama.cpp may have given cells away for it all the same."""
-        self._step += 1
+    def undo(self, rows: list[Row]) -> None:
+        """The rows were tried, and not computed or in part: the memory goes back to what sequences know."""
+        self._searches += 1
+        for sequence, _, _ in rows:
+            sequence.draft = ()
+            self._cut(sequence, sequence.computed)
 
     def keep(self, sequence: Sequence, accepted: int) -> None:
         """Of the sequence's draft, which was computed, the first `accepted` tokens became part of the answer;
@@ -131,15 +137,17 @@ class Scheduler:
         """Leave out the oldest part of a full answer; what is behind it is computed anew."""
         kv = sequence.kv
         assert kv is not None
-        kept = sequence.leave_out()
-        keep = min(kept, kv.length)
-        if not self._shareable(kv, keep):
+        keep = min(sequence.leave_out(), kv.length)
+        self._cut(sequence, keep if self._shareable(kv, keep) else 0)
+
+    def _cut(self, sequence: Sequence, keep: int) -> None:
+        """Leave a running sequence its first `keep` computed tokens; none where its memory cannot be cut."""
+        kv = sequence.kv
+        assert kv is not None
+        if not (keep and self._memory.trim(kv.slot, keep)):
+            self._memory.drop(kv.slot)
             keep = 0
         gone = kv.cells[keep:].copy()
-        if keep:
-            self._memory.trim(kv.slot, keep)
-        else:
-            self._memory.drop(kv.slot)
         self.cells.unpin(gone)
         self.cells.release(gone)
         kv.length = keep
@@ -155,8 +163,9 @@ class Scheduler:
             return True
         return False
 
-    def end(self, sequence: Sequence) -> None:
-        """The sequence is finished, failed or cancelled; what it computed is retained."""
+    def end(self, sequence: Sequence, *, spoiled: bool = False) -> None:
+        """The sequence is finished, failed or cancelled; what it computed is retained. `spoiled`: that is no
+        number; it is forgotten, and the KV cache cleared before the next step."""
         if sequence.state is State.WAITING:
             self.waiting.remove(sequence)
         elif sequence.state is State.SWAPPED:
@@ -166,6 +175,9 @@ class Scheduler:
             self.running.remove(sequence)
             self.keep(sequence, 0)
             assert sequence.kv is not None
+            if spoiled:
+                self._cut(sequence, 0)
+                self._spoiled = True
             self.prefixes.retain(sequence.kv)
             sequence.kv = None
         sequence.state = State.ENDED
@@ -222,6 +234,7 @@ class Scheduler:
                 prefixes.make_way()  # of what else the source has: often only a template's start is shared
             elif match.saved.shared:
                 sequence.cached = prefixes.bring_back(kv, match.saved, state)
+                self._searches += 1
         sequence.settle(kv)
         self._insert(sequence)
 
@@ -242,7 +255,7 @@ class Scheduler:
         if not self._trimmable:
             return length == kv.length
         # Where each slot has its own cache, what is shared was saved, and its length alone counts.
-        return kv.shareable(length, self._sliding_window, self._step if self._unified else None)
+        return kv.shareable(length, self._sliding_window, self._searches if self._unified else None)
 
     def _insert(self, sequence: Sequence) -> None:
         """Keep `running` in the order of arrival, so that its last is the youngest."""
@@ -274,8 +287,22 @@ class Scheduler:
         self.prefixes.drop(kv)
         self.preemptions += 1
 
+    def _start_over(self) -> None:
+        """Clear the KV cache, for in some of its cells is what is no number. Prefixes that are retained are
+        saved, answers swapped out; prompts, of which no logits were seen yet, are computed anew."""
+        while self.prefixes.evict():
+            pass
+        while self.running:
+            sequence = self.running[-1]
+            if not sequence.decoding:
+                self._cut(sequence, 0)
+            self._swap_out(sequence)
+        self._memory.clear()
+        self._spoiled = False
+
     def _swap_in(self, sequence: Sequence) -> None:
         kv = Resident(self.prefixes.take_slot(), sequence.tokens, sequence.request.adapters)
+        self._searches += 1
         if sequence.saved is not None and self._memory.restore(kv.slot, sequence.saved):
             kv.extend(self.cells.allocate(sequence.saved_length))
         else:  # nothing was saved, or llama.cpp could not place it: compute it again

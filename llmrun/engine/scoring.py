@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from llmrun.engine.finite import check_finite
 from llmrun.engine.logprobs import token_logprob
 from llmrun.engine.sequence import Sequence
 from llmrun.llama import Context
@@ -19,6 +20,7 @@ def score(sequence: Sequence, row: int, length: int, context: Context) -> Prompt
     """What the last `length` computed tokens say of those behind them; `row` is the batch index of the first.
 
     The row of a token has the probabilities of the one behind it, so a prompt's first token has none.
+    NotFinite where they are no numbers.
     """
     piece, tokens, start = context.model.vocab.piece, sequence.tokens, sequence.computed - length
     found = []
@@ -29,6 +31,7 @@ def score(sequence: Sequence, row: int, length: int, context: Context) -> Prompt
     end = min(sequence.computed + 1, sequence.prompt_length)
     for place in range(max(sequence.scored, start + 1), end):
         logits = context.logits(row + place - 1 - start)
+        check_finite(logits)
         entry = token_logprob(logits, int(tokens[place]), sequence.request.logprobs or 0, piece)
         found.append(PromptToken(entry.id, entry.raw, entry.logprob, entry.top))
     sequence.scored = max(sequence.scored, end)

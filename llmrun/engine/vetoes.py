@@ -44,7 +44,7 @@ class Spellings:
 class BannedStrings:
     """What completes each of some strings. Made once for a request, shared by its answers.
 
-    `always`: tokens that hold a whole one; they are for a bias, and not in what `after` gives.
+    `always`: tokens that hold a whole one; they may never come, and are not in what `after` gives.
     """
 
     def __init__(self, strings: Sequence[bytes], spellings: Spellings) -> None:
@@ -68,6 +68,7 @@ class BannedStrings:
 class Vetoes:
     """A guide around another, or around none, that takes tokens out of what is allowed.
 
+    never     tokens that may not come at all
     least     tokens before an end token may come
     endings   the end tokens
     size      tokens of the vocabulary
@@ -78,15 +79,18 @@ class Vetoes:
         inner: Guide | None,
         banned: BannedStrings | None,
         *,
+        never: Collection[int] = (),
         least: int,
         endings: Collection[int],
         size: int,
     ) -> None:
         self._inner = inner
+        self._may_come = np.ones(size, bool)
+        self._may_come[list(never)] = False
+        self._never = frozenset(never)
         self._banned = banned
         self._left = least
         self._endings = np.array(sorted(endings), np.intp)
-        self._size = size
         self._tail = b""
 
     @property
@@ -105,15 +109,14 @@ class Vetoes:
     def forced(self) -> list[int]:
         """What the guide inside forces, as far as no string that is banned comes of it."""
         tokens = self._inner.forced() if self._inner else []
-        if not tokens or self._banned is None:
-            return tokens
         tail = self._tail
         for at, token in enumerate(tokens):
-            if token in self._banned.always or token in self._banned.after(tail):
-                if at == 0:
+            if token in self._never or (self._banned is not None and token in self._banned.after(tail)):
+                if at == 0 and self._inner is not None and self._inner.allowed() is None:
                     raise _nothing_left()
-                return tokens[:at]
-            tail += self._banned.pieces[token]
+                return tokens[:at]  # of none `allowed` decides: there may be another way to spell it
+            if self._banned is not None:
+                tail += self._banned.pieces[token]
         return tokens
 
     def allowed(self) -> Ids | None:
@@ -122,11 +125,17 @@ class Vetoes:
         vetoed = self._banned.after(self._tail) if self._banned else _NONE
         if self._left > 0:
             vetoed = np.union1d(vetoed, self._endings)
-        if not len(vetoed):
-            return ids
         if ids is None:
-            ids = np.arange(self._size, dtype=np.intp)
-        left: Ids = np.setdiff1d(ids, vetoed, assume_unique=True)
+            if not len(vetoed):
+                return None  # a bias keeps away what may never come
+            ids = np.arange(len(self._may_come), dtype=np.intp)
+        may_come = self._may_come
+        if len(vetoed):
+            may_come = may_come.copy()
+            may_come[vetoed] = False
+        elif not self._never:
+            return ids
+        left = ids[may_come[ids]]
         if not len(left):
             raise _nothing_left()
         return left
@@ -147,7 +156,6 @@ class Vetoes:
 def _nothing_left() -> LlmrunError:
     return LlmrunError(
         INVALID_REQUEST,
-        "banned_strings or min_tokens leave no token that the output's grammar allows",
+        "banned_strings, logit_bias or min_tokens leave no token that the output's grammar allows",
         hint="ban less, or loosen the format",
-        field="banned_strings",
     )

@@ -167,6 +167,10 @@ class Context:
 
     # --- memory of sequences: no arithmetic is done; only `restore`, and `share` of a copy, write cells
 
+    def clear(self) -> None:
+        """Forget all sequences, and overwrite what they stored by zeros."""
+        lib.llama_memory_clear(self._memory, True)
+
     def drop(self, slot: int) -> None:
         """Forget a sequence; cells no other shares become free."""
         lib.llama_memory_seq_rm(self._memory, slot, -1, -1)

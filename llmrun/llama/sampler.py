@@ -8,7 +8,6 @@ from collections.abc import Iterable
 import numpy as np
 import numpy.typing as npt
 
-from llmrun.llama.context import Context
 from llmrun.llama.library import lib
 from llmrun.llama.sampler_parts import parts_of, remembers
 from llmrun.llama.shortlist import shortlist
@@ -33,7 +32,7 @@ class SamplerChain:
     ) -> None:
         chain_params = lib.llama_sampler_chain_default_params()
         self._chain: ctypes.c_void_p | None = lib.llama_sampler_chain_init(chain_params)
-        self._candidates = np.empty(0, CANDIDATE)
+        self._candidates = self._tokens = np.empty(0, CANDIDATE)
         parts = parts_of(vocab, params, seed, ctx)
         for sampler in parts.native:
             lib.llama_sampler_chain_add(self._chain, sampler)
@@ -44,18 +43,18 @@ class SamplerChain:
             for token in history:
                 lib.llama_sampler_accept(self._chain, token)
 
-    def sample(self, context: Context, row: int) -> int:
-        """The next token after an output row; the chain's state moves on by it."""
-        if self._reach:
-            logits = context.logits(row)
-            if (tokens := shortlist(logits, self._reach)) is not None:
-                if len(self._raised):
-                    tokens = np.union1d(tokens, self._raised)
-                return self._choose(tokens, logits)
-        return int(lib.llama_sampler_sample(self._chain, context.pointer, row))
+    def pick(self, logits: npt.NDArray[np.float32]) -> int:
+        """The next token by a row of `logits` [vocab], none of them NaN. Penalties count it once it is
+        accepted; a random draw is made."""
+        tokens = shortlist(logits, self._reach) if self._reach else None
+        if tokens is None:
+            return self._choose(self._all(logits))
+        if len(self._raised):
+            tokens = np.union1d(tokens, self._raised)
+        return self._choose(self._some(tokens, logits))
 
-    def sample_among(self, tokens: npt.NDArray[np.intp], logits: npt.NDArray[np.float32]) -> int:
-        """The next token out of `tokens`, by their entries in `logits` [vocab]; the state moves on by it.
+    def pick_among(self, tokens: npt.NDArray[np.intp], logits: npt.NDArray[np.float32]) -> int:
+        """As `pick`, out of `tokens`, at least one.
 
         The chain is given these candidates alone. With minus infinity for the others, typical sampling
         computes 0 × ∞, and each sampler would look at the whole vocabulary.
@@ -63,31 +62,47 @@ class SamplerChain:
         if self._reach and not len(self._raised):
             best = shortlist(logits[tokens], self._reach)
             tokens = tokens if best is None else tokens[best]
-        return self._choose(tokens, logits)
+        return self._choose(self._some(tokens, logits))
 
-    def _choose(self, tokens: npt.NDArray[np.intp], logits: npt.NDArray[np.float32]) -> int:
-        if len(self._candidates) < len(tokens):  # kept: fresh memory of this size costs more than its use
-            self._candidates = np.empty(len(logits), CANDIDATE)
-        candidates = self._candidates[: len(tokens)]
+    def _all(self, logits: npt.NDArray[np.float32]) -> npt.NDArray[np.void]:
+        """Every token as a candidate."""
+        if len(self._tokens) < len(logits):
+            self._tokens = np.zeros(len(logits), CANDIDATE)
+            self._tokens["id"] = np.arange(len(logits))
+        candidates = self._room(len(logits), logits)
+        # Samplers have changed their order. As bytes it takes a tenth of the time that records take.
+        candidates.view(np.uint8)[:] = self._tokens.view(np.uint8)
+        candidates["logit"] = logits
+        return candidates
+
+    def _some(self, tokens: npt.NDArray[np.intp], logits: npt.NDArray[np.float32]) -> npt.NDArray[np.void]:
+        """These tokens as candidates."""
+        candidates = self._room(len(tokens), logits)
         candidates["id"] = tokens
         np.take(logits, tokens, out=candidates["logit"], mode="clip")
+        return candidates
+
+    def _room(self, count: int, logits: npt.NDArray[np.float32]) -> npt.NDArray[np.void]:
+        if len(self._candidates) < count:  # kept: fresh memory of this size costs more than its use
+            self._candidates = np.empty(len(logits), CANDIDATE)
+        return self._candidates[:count]
+
+    def _choose(self, candidates: npt.NDArray[np.void]) -> int:
         array = lib.llama_token_data_array(
             data=ctypes.cast(candidates.ctypes.data, lib.llama_token_data_p),
-            size=len(tokens),
+            size=len(candidates),
             selected=-1,
             sorted=False,
         )
         self._apply(array)
-        token = int(array.data[array.selected].id)  # samplers may move `data` on
-        self.accept(token)
-        return token
+        return int(array.data[array.selected].id)  # samplers may move `data` on
 
     def _apply(self, array: ctypes.Structure) -> None:
         """Have all samplers change the candidates in turn; the last selects one."""
         lib.llama_sampler_apply(self._chain, ctypes.byref(array))
 
     def accept(self, token: int) -> None:
-        """A token that was not sampled became part of the answer; penalties count it."""
+        """A token became part of the answer; penalties count it."""
         lib.llama_sampler_accept(self._chain, token)
 
     def close(self) -> None:

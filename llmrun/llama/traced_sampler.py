@@ -13,7 +13,6 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from llmrun.llama.context import Context
 from llmrun.llama.library import lib
 from llmrun.llama.sampler import CANDIDATE, SamplerChain
 from llmrun.llama.vocab import Vocab
@@ -33,8 +32,8 @@ class _Seen(NamedTuple):
 
 
 class TracedChain(SamplerChain):
-    """A `SamplerChain` whose `stages` are those of the token that it sampled last, each with its `top`
-    likeliest candidates; none after a token that was not sampled."""
+    """A `SamplerChain` whose `stages` are those of the token that it picked last, each with its `top`
+    likeliest candidates; none where another was accepted since."""
 
     def __init__(
         self,
@@ -51,20 +50,20 @@ class TracedChain(SamplerChain):
         self._top = top
         self._reach = None  # every candidate is shown
         self._seen: list[_Seen] = []
+        self._picked: int | None = None
 
-    def sample(self, context: Context, row: int) -> int:
-        logits = context.logits(row)
-        return self.sample_among(np.arange(len(logits), dtype=np.intp), logits)
-
-    def sample_among(self, tokens: npt.NDArray[np.intp], logits: npt.NDArray[np.float32]) -> int:
+    def _choose(self, candidates: npt.NDArray[np.void]) -> int:
         self._seen = []
-        token = super().sample_among(tokens, logits)
+        token = super()._choose(candidates)
         self.stages = tuple(self._stage(seen, token) for seen in self._seen)
+        self._picked = token
         return token
 
     def accept(self, token: int) -> None:
         super().accept(token)
-        self.stages = ()
+        if token != self._picked:
+            self.stages = ()
+        self._picked = None
 
     def _apply(self, array: ctypes.Structure) -> None:
         """Sampler by sampler, as the chain itself does it."""
@@ -81,6 +80,9 @@ class TracedChain(SamplerChain):
         if name == "greedy":  # it selects, and leaves the others where they are
             candidates = candidates[array.selected : array.selected + 1]
         possible = candidates[candidates["logit"] > -np.inf]
+        if not len(possible):  # each was ruled out by a bias: the sampler treats them as alike
+            possible = candidates.copy()
+            possible["logit"] = 0.0
         logits = possible["logit"] - possible["logit"].max()
         self._seen.append(_Seen(name, possible["id"], logits - np.log(np.exp(logits).sum(dtype=np.float64))))
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 
 from llmrun.engine.request import Adapters
 from llmrun.errors import INVALID_REQUEST, LlmrunError
 from llmrun.types import AdapterScale
+
+_LARGEST = 3.4028234e38  # of 32-bit floating point numbers, which llama.cpp's are
 
 
 def scales(wanted: Sequence[AdapterScale] | None, count: int) -> Adapters:
@@ -22,8 +23,10 @@ def scales(wanted: Sequence[AdapterScale] | None, count: int) -> Adapters:
             raise _refused(f"adapter {one.id} is asked for, but the model has {has}")
         if one.id in chosen:
             raise _refused(f"adapter {one.id} is named twice")
-        if not math.isfinite(one.scale):
-            raise _refused(f"the scale of adapter {one.id} is {one.scale}, which is no number to count with")
+        if not abs(one.scale) <= _LARGEST:
+            raise _refused(
+                f"the scale of adapter {one.id} is {one.scale}, which is no 32-bit number to count with"
+            )
         chosen[one.id] = one.scale
     return tuple(chosen.get(number, 0.0) for number in range(count))
 

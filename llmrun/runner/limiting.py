@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from llmrun.engine import Guide
 from llmrun.engine.vetoes import BannedStrings, Spellings, Vetoes
@@ -34,23 +34,32 @@ class Limiter:
                 )
 
     def limit(
-        self, guides: Sequence[Guide], options: Options, n: int
+        self, guides: Sequence[Guide], options: Options, n: int, logit_bias: Mapping[int, float]
     ) -> tuple[tuple[Guide, ...], dict[int, float]]:
-        """The guides of `n` answers with what the options forbid, and biases on tokens that never may come.
+        """The guides of `n` answers with what options and biases forbid, and all biases on tokens.
 
-        `guides` is empty where answers are free, and stays so where nothing is to be watched on the way.
+        `guides` is empty where answers are free, and stays so where nothing is to be watched on the way: a
+        bias is enough then. Of tokens that a guide allows all could be ruled out, and a sampler would take
+        one of them all the same. INVALID_REQUEST where no token is left at all.
         """
-        endings = self._vocab.eog_tokens
-        biases = dict.fromkeys(endings, -math.inf) if options.ignore_eos else {}
+        endings, size = self._vocab.eog_tokens, self._vocab.size
+        biases = dict(logit_bias)
+        if options.ignore_eos:
+            biases.update(dict.fromkeys(endings, -math.inf))
         banned = self._banned(options.banned_strings or ())
         if banned is not None:
             biases.update(dict.fromkeys(banned.always, -math.inf))
+        never = {token for token, bias in biases.items() if bias == -math.inf}
+        if len(never) == size:
+            raise LlmrunError(INVALID_REQUEST, "logit_bias leaves no token to choose", field="logit_bias")
         least = 0 if options.ignore_eos else options.min_tokens or 0
-        if banned is None and not least:
+        if banned is None and not least and not (guides and never):
             return tuple(guides), biases
-        size = self._vocab.size
+        never -= endings  # where a grammar leaves nothing else, the answer is complete
         inner: Sequence[Guide | None] = guides or [None] * n
-        return tuple(Vetoes(each, banned, least=least, endings=endings, size=size) for each in inner), biases
+        return tuple(
+            Vetoes(each, banned, never=never, least=least, endings=endings, size=size) for each in inner
+        ), biases
 
     def _banned(self, strings: Sequence[str]) -> BannedStrings | None:
         if not strings:

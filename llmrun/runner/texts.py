@@ -84,11 +84,11 @@ class TextDesk:
         governing = Governing(request, turn, vocab, self._grammars, shown)
         seed, fixed = seed_of(options)
         most, limited_by = answer_limit(options.max_tokens, room, fitted.shift)
-        guides, biases = self._limiter.limit(governing.guides(), options, request.n)
+        guides, biases = self._limiter.limit(governing.guides(), options, request.n, request.logit_bias)
         return EngineRequest(
             id=request.id,
             prompt=tuple(fitted.ids),
-            params=SamplingParams.from_options(options, {**request.logit_bias, **biases}),
+            params=SamplingParams.from_options(options, biases),
             seed=seed,
             drafts=not fixed,
             arrived=arrived,

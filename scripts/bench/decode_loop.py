@@ -14,6 +14,9 @@ import time
 from pathlib import Path
 from statistics import median
 
+import numpy as np
+import numpy.typing as npt
+
 from llmrun.config import DEFAULT_MODEL, Paths
 from llmrun.engine import Engine, EngineRequest
 from llmrun.llama import Context, ContextSettings, DecodeStatus, Model, SamplerChain
@@ -61,15 +64,15 @@ class TimedEngine(Engine):
 
 
 def time_sampling(clocks: Clocks) -> None:
-    plain = SamplerChain.sample
+    plain = SamplerChain.pick
 
-    def timed(self: SamplerChain, context: Context, row: int) -> int:
+    def timed(self: SamplerChain, logits: npt.NDArray[np.float32]) -> int:
         began = time.perf_counter()
-        token = plain(self, context, row)
+        token = plain(self, logits)
         clocks.sample += time.perf_counter() - began
         return token
 
-    SamplerChain.sample = timed  # type: ignore[method-assign]  # timed from outside
+    SamplerChain.pick = timed  # type: ignore[method-assign]  # timed from outside
 
 
 def measure(model: Model, clocks: Clocks, threads: int, sequences: int) -> list[tuple[float, float, float]]:

@@ -77,11 +77,10 @@ def choices(model: Model) -> None:
     chain = SamplerChain(model.vocab, SamplingParams(), seed=1, ctx=512)
     rng = np.random.default_rng(0)
     for size in VOCABULARIES:
-        logits, every = rng.standard_normal(size).astype(np.float32), np.arange(size)
+        logits = rng.standard_normal(size).astype(np.float32)
 
-        def free(logits: np.ndarray = logits, every: np.ndarray = every) -> None:
-            """All tokens are candidates, as llama_sampler_sample would have it."""
-            chain.sample_among(every, logits)
+        def free(logits: np.ndarray = logits) -> None:
+            chain.accept(chain.pick(logits))
 
         cells = [f"{best(free):.2f}"]
         for share in SHARES.values():
@@ -91,7 +90,7 @@ def choices(model: Model) -> None:
 
             def among(packed: np.ndarray = packed, logits: np.ndarray = logits, size: int = size) -> None:
                 bits = np.unpackbits(packed, count=size, bitorder="little")
-                chain.sample_among(np.flatnonzero(bits.view(bool)), logits)
+                chain.accept(chain.pick_among(np.flatnonzero(bits.view(bool)), logits))
 
             cells.append(f"{best(among):.2f}")
         print(f"| {size} | " + " | ".join(cells) + " |")

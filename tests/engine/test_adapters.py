@@ -12,6 +12,8 @@ import pytest
 
 from llmrun.engine.request import Adapters
 from llmrun.llama import Adapter, Model
+from llmrun.types import Failed
+from tests.support.events import joined_text
 from tests.support.models import Running, running
 from tests.support.tiny import write_llama, write_lora
 
@@ -122,3 +124,31 @@ def test_engine_sets_that_swap_each_other_out_say_the_same(
         for chosen, request in zip(SETS, asked, strict=True):
             expected = alone[chosen, 3]
             assert tokens_of(work, request)[: len(expected)] == expected
+
+
+LONG = [random.Random(9).randrange(10, 260) for _ in range(200)]
+
+
+@pytest.mark.parametrize(
+    ("unified", "flash_attention"), [(True, None), (True, False), (False, None), (False, True)]
+)
+def test_engine_adapter_that_overflows_fails_its_request_and_harms_no_other(
+    adapted: tuple[Model, list[Adapter]], unified: bool, flash_attention: bool | None
+) -> None:
+    """NaN in cells that nothing looks at any more would be in the sums of whoever shares the cache."""
+    model, adapters = adapted
+    layout = {"unified": unified, "flash_attention": flash_attention, "batch": 256}
+    with running(model, adapters=adapters, **layout) as work:  # type: ignore[arg-type]
+        expected = [work.answer(prompt, adapters=FIRST) for prompt in (LONG, PROMPTS[1])]
+    with running(model, adapters=adapters, **layout) as work:  # type: ignore[arg-type]
+        beside = work.submit(PROMPTS[1], adapters=FIRST)
+        bad = [work.submit(prompt, adapters=(1e30, 0.0), n=2) for prompt in (LONG[:60], LONG[:7])]
+        scored = work.submit(LONG[:50], adapters=(1e30, 0.0), score_from=0, logprobs=1, max_tokens=1)
+        unsaid = work.submit(LONG[:30], adapters=(1e30, 0.0), max_tokens=0)
+        work.wait(5)
+        for request in (*bad, scored, unsaid):
+            last = work.events[request][-1]
+            assert isinstance(last, Failed)
+            assert "no number" in last.error.message
+        assert [work.answer(LONG, adapters=FIRST), joined_text(work.events[beside])] == expected
+        assert work.answer(LONG[:60], adapters=FIRST)

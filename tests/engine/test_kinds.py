@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 import threading
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
 from llmrun.engine import SavedPrefixes
-from llmrun.llama import Model
+from llmrun.engine.disk_prefixes import DiskPrefixes
+from llmrun.llama import Batch, Context, DecodeStatus, Model
 from llmrun.llama.library import lib
 from llmrun.types import SamplingParams, Text, TokenLogprob
 from tests.support.kinds import WRITERS
@@ -225,3 +228,52 @@ def test_kind_says_the_same_after_its_prefix_was_gathered(
         work.wait()
         assert same(expected, [chosen(work, turn)])
         assert work.finished(turn).usage.cached >= len(short)
+
+
+def test_kind_stopped_within_a_step_leaves_nothing_that_harms_the_next_start(
+    model: Model, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """A state that cannot be cut back to before the step is not saved under the tokens before it."""
+    if model.trimmable:
+        pytest.skip("its memory is cut back, and answers from the disk are in test_kv_tiers.py")
+    long = prompt_of(50, 300)
+    with running(model, batch=128) as work:
+        expected = say(work, long)
+
+    def saved() -> SavedPrefixes:
+        disk = DiskPrefixes(tmp_path, "k", 1 << 30, whole=model.saves_whole)
+        disk.ready.wait(10)
+        return SavedPrefixes(1 << 30, disk, whole=model.saves_whole)
+
+    decode, steps = Context.decode, itertools.count()
+    with running(model, batch=128, saved=saved()) as work:
+
+        def stopped(context: Context, batch: Batch) -> DecodeStatus:
+            if next(steps) == 1:
+                work.engine.stop()
+            return decode(context, batch)
+
+        monkeypatch.setattr(Context, "decode", stopped)
+        work.submit(long, **SAYS)
+        work.wait()
+        work.thread.join(30)
+    monkeypatch.undo()
+    with running(model, batch=128, saved=saved()) as work:
+        assert same(expected, say(work, long))
+
+
+def test_kind_says_the_same_while_others_are_brought_back(model: Model) -> None:
+    """To restore one is to look for cells, and llama.cpp finds them behind the windows of others."""
+    first, second = prompt_of(60, 200), prompt_of(61, 300)
+    branch = [*second[:70], *prompt_of(62, 20)]
+    with running(model, batch=512) as work:
+        expected = say(work, [*first, 9], branch)
+    with running(model, batch=512, saved=SavedPrefixes(1 << 30, whole=model.saves_whole)) as work:
+        say(work, first, max_tokens=1)
+        say(work, *(prompt_of(seed, 400) for seed in (63, 64)), max_tokens=1)
+        say(work, prompt_of(65, 10), max_tokens=1)
+        slow = work.submit(second, **{**LONG, "client": "other"})
+        others = [work.submit(prompt, **SAYS) for prompt in ([*first, 9], branch)]
+        work.wait(3)
+        assert same(expected, [chosen(work, other) for other in others])
+        assert work.finished(slow).usage.completion == LONG["max_tokens"]

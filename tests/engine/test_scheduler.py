@@ -32,9 +32,11 @@ class RecordingMemory:
     are its own. What lies behind a sliding window is lost when a step looks for cells, and is not saved
     (`find_slot` and `state_write` of llama.cpp)."""
 
-    def __init__(self, each: int | None = None, sliding_window: int = 0) -> None:
+    def __init__(self, each: int | None = None, *, trimmable: bool = True, sliding_window: int = 0) -> None:
         self.each = each
+        self.trimmable = trimmable
         self.sliding_window = sliding_window
+        self.spoiled = False
         self.slots: dict[int, list[Cell]] = {}
         self.calls: list[tuple[object, ...]] = []
         self.restores = True
@@ -45,8 +47,18 @@ class RecordingMemory:
 
     def trim(self, slot: int, length: int) -> bool:
         self.calls.append(("trim", slot, length))
+        if not self.trimmable and length < len(self.slots[slot]):
+            return False
         del self.slots[slot][length:]
         return True
+
+    def clear(self) -> None:
+        self.calls.append(("clear",))
+        assert not any(self.slots.values())
+        self.spoiled = False
+
+    def length(self, slot: int) -> int:
+        return len(self.slots[slot])
 
     def share(self, source: int, target: int, length: int) -> None:
         self.calls.append(("share", source, target, length))
@@ -66,6 +78,7 @@ class RecordingMemory:
     def restore(self, slot: int, state: bytes) -> bool:
         self.calls.append(("restore", slot))
         assert not self.slots.get(slot)
+        self.look_for_cells()
         if self.restores:
             total = int.from_bytes(state, "little")
             self.slots[slot] = [Cell(lost=at < self.behind(total)) for at in range(total)]
@@ -76,13 +89,14 @@ class RecordingMemory:
         return max(0, total + 1 - self.sliding_window) if self.sliding_window else 0
 
     def look_for_cells(self) -> None:
-        """Begin a step: what one sequence alone holds behind its window may be given to another."""
+        """As each step and restore does: what one alone holds behind its window may be given to another."""
         holders = Counter(id(cell) for held in self.slots.values() for cell in held)
         for held in self.slots.values():
             for cell in held[: self.behind(len(held))]:
                 cell.lost |= holders[id(cell)] == 1
 
     def compute(self, rows: list[Row]) -> None:
+        assert not self.spoiled
         self.look_for_cells()
         for sequence, length, _ in rows:
             assert sequence.kv is not None
@@ -112,7 +126,9 @@ class World:
         kept: int | None = None,
         sliding_window: int = 0,
     ) -> None:
-        self.memory = RecordingMemory(None if unified else cells, sliding_window)
+        self.memory = RecordingMemory(
+            None if unified else cells, trimmable=trimmable, sliding_window=sliding_window
+        )
         self.scheduler = Scheduler(
             self.memory,
             cells=cells if unified else cells * slots,
@@ -172,10 +188,16 @@ class World:
         return rows
 
     def fail(self, budget: int = 16) -> None:
-        """A step that llama.cpp looks for cells for, and does not compute."""
-        self.plan(budget)
-        self.memory.look_for_cells()
-        self.scheduler.failed()
+        """A step that ends before all of it is computed."""
+        rows = self.plan(budget)
+        self.memory.compute(rows)
+        self.scheduler.undo(rows)
+        self.check()
+
+    def spoil(self, sequence: Sequence) -> None:
+        """What was computed of a sequence turns out to be no number."""
+        self.memory.spoiled = True
+        self.scheduler.end(sequence, spoiled=True)
         self.check()
 
     def draft(self, rows: list[Row]) -> None:
@@ -598,6 +620,74 @@ def test_failed_step_behind_a_window_leaves_only_the_whole_to_go_on_from() -> No
     assert world.scheduler._shareable(long.kv, 30)
 
 
+def test_restored_sequence_takes_what_lay_behind_the_windows_of_others() -> None:
+    world = World(cells=200, sliding_window=10, parallel=2)
+    world.add(list(range(5)), max_tokens=40)
+    (long,) = world.add(list(range(100, 130)), max_tokens=40)
+    world.step(budget=64)
+    assert long.kv
+    assert world.scheduler._shareable(long.kv, 25)
+    world.scheduler._swap_out(world.scheduler.running[0])
+    world.scheduler.admit()
+    assert not world.scheduler.swapped
+    assert not world.scheduler._shareable(long.kv, 25)
+
+
+def test_prefix_that_is_brought_back_takes_what_lay_behind_the_windows_of_others() -> None:
+    world = World(cells=200, sliding_window=10, saved=1000)
+    world.add(list(range(50, 80)), max_tokens=1)
+    world.run(budget=64)
+    world.scheduler.prefixes.evict()
+    (long,) = world.add(list(range(100, 130)), max_tokens=40)
+    world.step(budget=64)
+    assert long.kv
+    assert world.scheduler._shareable(long.kv, 25)
+    (again,) = world.add([*range(50, 80), 7])
+    world.scheduler.admit()
+    assert again.cached == 30
+    assert not world.scheduler._shareable(long.kv, 25)
+
+
+def test_undo_where_the_memory_cannot_be_cut_computes_all_anew() -> None:
+    world = World(trimmable=False)
+    (answer,) = world.add(list(range(20)))
+    world.step(budget=8)
+    world.fail(budget=8)
+    assert answer.computed == 0
+    world.run()
+    assert answer.generated == 4
+
+
+def test_undo_keeps_what_was_computed_before_the_step() -> None:
+    world = World()
+    (answer,) = world.add(list(range(20)))
+    world.step(budget=8)
+    world.fail(budget=8)
+    assert answer.computed == 8
+
+
+def test_end_of_what_is_spoiled_clears_the_cache_before_anything_is_computed() -> None:
+    world = World(cells=200, saved=1000)
+    world.add(list(range(50, 70)), max_tokens=1)
+    world.run(budget=64)
+    (bad,) = world.add(list(range(100, 120)), max_tokens=40)
+    (answering,) = world.add(list(range(200, 220)), max_tokens=40)
+    world.step(budget=64)
+    (arriving,) = world.add(list(range(300, 320)), max_tokens=40)
+    world.step(budget=8)
+    world.spoil(bad)
+    assert ("clear",) not in world.memory.calls
+    world.scheduler.admit()
+    assert ("clear",) in world.memory.calls
+    assert answering.computed == answering.length - 1
+    assert arriving.computed == 0
+    (same,) = world.add([*range(100, 120), 7], max_tokens=1)
+    (kept,) = world.add([*range(50, 70), 7], max_tokens=1)
+    world.run(budget=64)
+    assert (same.cached, kept.cached) == (0, 20)
+    assert [answering.generated, arriving.generated] == [40, 40]
+
+
 def test_shift_behind_the_window_computes_all_anew() -> None:
     world = World(cells=64, sliding_window=10)
     (answer,) = world.add(list(range(20)), max_tokens=30, shift=Shift(window=32, keep=8))
@@ -662,6 +752,17 @@ def test_plan_saved_prefix_that_llama_cannot_place_is_computed() -> None:
     assert (again.cached, again.generated) == (0, 4)
 
 
+def test_plan_saved_prefix_of_another_length_than_it_was_saved_under_is_a_miss() -> None:
+    world = World(saved=1000)
+    world.add(list(range(30)), max_tokens=2)
+    world.run(budget=64)
+    evicted(world)
+    world.memory.length = lambda slot: len(world.memory.slots[slot]) + 5  # type: ignore[method-assign]
+    (again,) = world.add([*range(30), 77])
+    world.run(budget=64)
+    assert (again.cached, again.generated) == (0, 4)
+
+
 def test_plan_saved_whole_prefix_serves_what_cannot_be_cut() -> None:
     world = World(trimmable=False, saved=1000)
     (first,) = world.add(list(range(30)), max_tokens=2)
@@ -717,10 +818,12 @@ def under_random_load(trimmable: bool, unified: bool, windowed: bool, data: st.D
     world.forced = lambda: chance.randint(0, most_forced)
     if trimmable:
         world.drafted = lambda: chance.randint(0, most_forced)
-    prefix = list(range(12))
+    prefix, spoiled = list(range(12)), False
     alive: list[Sequence] = []
     for _ in range(data.draw(st.integers(1, 40))):
-        action = data.draw(st.sampled_from(["add", "step", "step", "step", "fail", "cancel", "tidy"]))
+        action = data.draw(
+            st.sampled_from(["add", "step", "step", "step", "fail", "spoil", "cancel", "tidy"])
+        )
         if action == "tidy" and world.scheduler.idle:
             while world.scheduler.prefixes.tidy_one():
                 world.check()
@@ -741,6 +844,10 @@ def under_random_load(trimmable: bool, unified: bool, windowed: bool, data: st.D
             world.step(data.draw(st.integers(1, 32)))
         elif action == "fail":
             world.fail(data.draw(st.integers(1, 32)))
+        elif action == "spoil":
+            if running := [s for s in world.scheduler.running if s.generated]:
+                world.spoil(data.draw(st.sampled_from(running)))
+                spoiled = True
         elif alive:
             victim = alive.pop(data.draw(st.integers(0, len(alive) - 1)))
             if victim.state is not State.ENDED:
@@ -750,7 +857,7 @@ def under_random_load(trimmable: bool, unified: bool, windowed: bool, data: st.D
     assert all(sequence.state is State.ENDED for sequence in alive)
     assert all(sequence.generated or sequence.length == cells for sequence in alive)
     assert world.scheduler.cells.running == 0
-    assert unified or not world.scheduler.preemptions
+    assert unified or spoiled or not world.scheduler.preemptions
 
 
 def test_plan_prefix_shared_where_each_slot_has_its_cells_is_copied() -> None:

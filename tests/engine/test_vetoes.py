@@ -34,9 +34,21 @@ class Scripted:
         self.accepted.append(token)
 
 
-def vetoes(inner: Scripted | None = None, banned: list[bytes] | None = None, least: int = 0) -> Vetoes:
+def vetoes(
+    inner: Scripted | None = None,
+    banned: list[bytes] | None = None,
+    least: int = 0,
+    never: tuple[int, ...] = (),
+) -> Vetoes:
     strings = BannedStrings(banned, Spellings(PIECES)) if banned else None
-    return Vetoes(inner, strings, least=least, endings=[END], size=len(PIECES))
+    return Vetoes(
+        inner,
+        strings,
+        never=[*never, *(strings.always if strings else ())],
+        least=least,
+        endings=[END],
+        size=len(PIECES),
+    )
 
 
 def said(guide: Vetoes) -> list[int] | None:
@@ -52,7 +64,7 @@ def test_allowed_with_nothing_to_veto_here_is_what_the_guide_allows() -> None:
 def test_allowed_leaves_out_what_completes_a_banned_string() -> None:
     guide = vetoes(banned=[b"ab"])
     guide.accept(1)
-    assert said(guide) == [0, 1, 3, 4, 6, 7]  # not b, bc, bb
+    assert said(guide) == [0, 1, 3, 7]  # not b, bc, bb
 
 
 def test_banned_always_are_the_tokens_that_hold_a_whole_string() -> None:
@@ -73,6 +85,20 @@ def test_allowed_where_nothing_is_left_says_so() -> None:
     guide.accept(1)
     with pytest.raises(LlmrunError, match="leave no token"):
         guide.allowed()
+
+
+def test_allowed_leaves_out_what_may_never_come() -> None:
+    assert said(vetoes(Scripted([1, 2, 3]), never=(2, 5))) == [1, 3]
+    assert said(vetoes(never=(2, 5))) is None  # a bias keeps them away
+    with pytest.raises(LlmrunError, match="leave no token"):
+        vetoes(Scripted([2, 5]), never=(2, 5)).allowed()
+
+
+def test_forced_token_that_may_never_come_is_left_to_what_is_allowed() -> None:
+    assert vetoes(Scripted([3, 1], forced=[3, 1, 2]), never=(1,)).forced() == [3]
+    assert vetoes(Scripted([3, 1], forced=[1, 2]), never=(1,)).forced() == []
+    with pytest.raises(LlmrunError, match="leave no token"):
+        vetoes(Scripted(None, forced=[1, 2]), never=(1,)).forced()
 
 
 def test_forced_stops_before_a_banned_string() -> None:

@@ -170,7 +170,7 @@ def _sampled(model: Model, params: SamplingParams, seed: int = 1) -> int:
     context = tiny_context(model)
     _decode(context, IDS, 0, 0)
     chain = SamplerChain(model.vocab, params, seed=seed, ctx=context.ctx, history=IDS.tolist())
-    token = chain.sample(context, len(IDS) - 1)
+    token = chain.pick(context.logits(len(IDS) - 1))
     chain.close()
     chain.close()
     return token

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
-from typing import cast
 
 import numpy as np
 import pytest
 
-from llmrun.llama import Context, Model, SamplerChain
+from llmrun.llama import Model, SamplerChain
 from llmrun.types import SamplingParams
 from tests.support.models import tiny_model
 
@@ -42,20 +41,9 @@ def draw(
     for seed in range(times):
         chosen = SamplingParams(**{**ALL, **params})
         chain = SamplerChain(model.vocab, chosen, seed=seed, ctx=64, history=history or [])
-        taken[chain.sample_among(everything, logits)] += 1
+        taken[chain.pick_among(everything, logits)] += 1
         chain.close()
     return taken
-
-
-class Logits:
-    """A context that has computed one row."""
-
-    def __init__(self, logits: np.ndarray) -> None:
-        self._logits = logits
-
-    def logits(self, row: int) -> np.ndarray:
-        assert row == 0
-        return self._logits
 
 
 SHARES = {A: 0.5, B: 0.3, C: 0.15, D: 0.05}
@@ -160,11 +148,10 @@ def test_sample_by_a_shortlist_takes_what_the_whole_vocabulary_gives(
         allowed = np.flatnonzero(rng.random(4000) < 0.9)
         for short, tokens in zip((True, False), taken, strict=True):
             chain = SamplerChain(model.vocab, SamplingParams(**params), seed=seed, ctx=64)  # type: ignore[arg-type]
-            if short:
-                tokens += [chain.sample(cast("Context", Logits(logits)), 0)]
-            else:
+            if not short:
                 chain._reach = None
-                tokens += [chain.sample_among(np.arange(4000), logits)]
-            tokens += [chain.sample_among(allowed, logits)]
+            tokens += [chain.pick(logits)]
+            chain.accept(tokens[-1])
+            tokens += [chain.pick_among(allowed, logits)]
             chain.close()
     assert taken[0] == taken[1]

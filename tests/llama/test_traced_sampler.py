@@ -36,7 +36,7 @@ def traced(model: Model, top: int = 4, seed: int = 0, **params: object) -> Trace
 
 def test_stages_have_each_sampler_in_its_order_with_what_it_left(model: Model) -> None:
     chain = traced(model, top_k=3, top_p=0.7, temperature=0.5)
-    token = chain.sample_among(np.arange(model.vocab.size), logits(model))
+    token = chain.pick_among(np.arange(model.vocab.size), logits(model))
     assert [(stage.name, stage.left) for stage in chain.stages] == [
         ("top_k", 3), ("top_p", 2), ("temperature", 2), ("draw", 2),
     ]  # fmt: skip
@@ -51,14 +51,14 @@ def test_stages_have_each_sampler_in_its_order_with_what_it_left(model: Model) -
 
 def test_stages_of_greedy_end_with_the_one_that_is_certain(model: Model) -> None:
     chain = traced(model, temperature=0.0)
-    assert chain.sample_among(np.arange(model.vocab.size), logits(model)) == 65
+    assert chain.pick_among(np.arange(model.vocab.size), logits(model)) == 65
     (last,) = chain.stages
     assert (last.name, last.left, last.logprob, [top.id for top in last.top]) == ("greedy", 1, 0.0, [65])
 
 
 def test_stages_begin_with_the_grammar_where_it_leaves_fewer(model: Model) -> None:
     chain = traced(model)
-    chain.sample_among(np.array([66, 67]), logits(model))
+    chain.pick_among(np.array([66, 67]), logits(model))
     first = chain.stages[0]
     assert (first.name, first.left) == ("grammar", 2)
     assert [math.exp(top.logprob) for top in first.top] == pytest.approx([0.6, 0.4], rel=1e-5)
@@ -66,7 +66,7 @@ def test_stages_begin_with_the_grammar_where_it_leaves_fewer(model: Model) -> No
 
 def test_stages_are_gone_after_a_token_that_was_not_sampled(model: Model) -> None:
     chain = traced(model)
-    chain.sample_among(np.arange(model.vocab.size), logits(model))
+    chain.pick_among(np.arange(model.vocab.size), logits(model))
     assert chain.stages
     chain.accept(65)
     assert chain.stages == ()
@@ -91,6 +91,24 @@ def test_traced_chain_draws_what_the_plain_one_draws(model: Model, params: dict[
         noise = np.random.default_rng(1)
         everything = np.arange(model.vocab.size)
         rows = [noise.normal(0, 2, model.vocab.size).astype(np.float32) for _ in range(40)]
-        return [chain.sample_among(everything, row) for row in rows]
+        tokens = []
+        for row in rows:
+            tokens.append(chain.pick_among(everything, row))
+            chain.accept(tokens[-1])
+        return tokens
 
     assert drawn(TracedChain, top=3) == drawn(SamplerChain)
+
+
+def test_stages_stay_with_the_token_that_was_picked_until_another_is_accepted(model: Model) -> None:
+    chain = traced(model, temperature=0.0)
+    chain.accept(chain.pick_among(np.arange(model.vocab.size), logits(model)))
+    assert chain.stages
+    chain.accept(65)
+    assert not chain.stages
+
+
+def test_stages_where_biases_rule_out_every_candidate_have_them_alike(model: Model) -> None:
+    chain = traced(model, logit_bias={65: -math.inf, 66: -math.inf})
+    assert chain.pick_among(np.array([65, 66]), logits(model)) in (65, 66)
+    assert [math.exp(top.logprob) for top in chain.stages[-1].top] == pytest.approx([0.5, 0.5])

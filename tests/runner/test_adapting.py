@@ -27,6 +27,8 @@ def test_scales_those_left_out_do_not_count() -> None:
         ([AdapterScale(id=0)], 0, "no adapters"),
         ([AdapterScale(id=0), AdapterScale(id=0)], 1, "named twice"),
         ([AdapterScale(id=0, scale=math.nan)], 1, "nan"),
+        ([AdapterScale(id=0, scale=-math.inf)], 1, "-inf"),
+        ([AdapterScale(id=0, scale=1e39)], 1, "1e\\+39"),
     ],
 )
 def test_scales_that_cannot_be_had_are_refused(wanted: list[AdapterScale], count: int, said: str) -> None:

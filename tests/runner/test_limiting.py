@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import functools
+import math
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from llmrun.llama import Model
+from llmrun.engine import Grammars
+from llmrun.errors import INVALID_REQUEST, LlmrunError
+from llmrun.llama import Model, guide_tokenizer
 from llmrun.runner.limiting import Limiter
-from llmrun.types import Options, SamplingParams
+from llmrun.types import Failed, Options, SamplingParams
 from tests.support.events import joined_text
 from tests.support.models import Running, running, tiny_model
 
@@ -29,8 +33,8 @@ def answer(work: Running, options: Options, seed: int = 1, **wanted: object) -> 
     """The text of an answer within the options' limits, and why it ended."""
     model: Model = work.model  # type: ignore[attr-defined]
     bias = dict(wanted.pop("bias", {}))  # type: ignore[call-overload]
-    guides, biases = Limiter(model.vocab).limit((), options, 1)
-    params = SamplingParams(temperature=2.0, logit_bias={**bias, **biases})
+    guides, biases = Limiter(model.vocab).limit((), options, 1, bias)
+    params = SamplingParams(temperature=2.0, logit_bias=biases)
     request_id = work.submit(
         PROMPT, params=params, seed=seed, constraints=guides, **{"max_tokens": 24, **wanted}
     )
@@ -67,4 +71,33 @@ def test_answer_that_ignores_end_tokens_ends_by_length(work: Running) -> None:
 
 def test_limit_of_nothing_leaves_answers_free(work: Running) -> None:
     model: Model = work.model  # type: ignore[attr-defined]
-    assert Limiter(model.vocab).limit((), Options(temperature=1.0), 2) == ((), {})
+    assert Limiter(model.vocab).limit((), Options(temperature=1.0), 2, {7: 1.0}) == ((), {7: 1.0})
+
+
+def test_limit_that_leaves_no_token_is_refused(work: Running) -> None:
+    model: Model = work.model  # type: ignore[attr-defined]
+    with pytest.raises(LlmrunError, match="no token to choose") as refused:
+        Limiter(model.vocab).limit((), Options(), 1, dict.fromkeys(range(model.vocab.size), -math.inf))
+    assert (refused.value.kind, refused.value.field) == (INVALID_REQUEST, "logit_bias")
+
+
+@pytest.mark.parametrize("stages", [False, True])
+def test_answer_whose_grammar_allows_only_what_is_ruled_out_fails_alone(work: Running, stages: bool) -> None:
+    model: Model = work.model  # type: ignore[attr-defined]
+    grammars = Grammars(functools.partial(guide_tokenizer, model.vocab))
+    a, b = grammars.start('start: "a" | "b"', 1)[0].allowed().tolist()
+
+    def asked(*never: int) -> str:
+        guides, biases = Limiter(model.vocab).limit(
+            grammars.start('start: "a" | "b"', 1), Options(), 1, dict.fromkeys(never, -math.inf)
+        )
+        return work.submit(
+            PROMPT, params=SamplingParams(logit_bias=biases), constraints=guides, logprobs=1, stages=stages
+        )
+
+    both, one = asked(a, b), asked(a)
+    work.wait(2)
+    last = work.events[both][-1]
+    assert isinstance(last, Failed)
+    assert (last.error.code, "leave no token" in last.error.message) == ("invalid_request", True)
+    assert joined_text(work.events[one]) == "b"
