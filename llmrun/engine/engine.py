@@ -42,6 +42,7 @@ class Engine:
     """Decodes all requests of one context together; `clock` gives seconds.
 
     saved     where prefixes go that leave the KV cache, closed when `run` ends
+    most_retained  cells that they may keep in it; None: all
     drafters  who guesses ahead, the cheapest first
     threads   how many compute decoding steps; None: as the context's settings say
     known     seconds of steps by rows, measured before
@@ -57,6 +58,7 @@ class Engine:
         emit: Emit,
         clock: Callable[[], float],
         saved: SavedPrefixes | None = None,
+        most_retained: int | None = None,
         drafters: tuple[Drafter, ...] = (),
         threads: ThreadChoice | None = None,
         known: Mapping[int, float] | None = None,
@@ -90,6 +92,7 @@ class Engine:
             sliding_window=context.model.sliding_window,
             scored_rows=rows_at_once(context.model.vocab.size),
             saved=saved,
+            most_retained=most_retained,
         )
 
     @property

@@ -7,7 +7,7 @@ leave through `KVMemory`. Knows no requests and no order in which they run.
 Where sequences share one cache on a CPU, each row of a step looks at all cells up to the last one in use, if
 only to pass over those of others: a thousand cells of ended sequences cost a tiny model's step a tenth of its
 time, a full cache most of it. Bringing a prefix back from host memory takes some 3 ms for a thousand tokens.
-So they go there as soon as they have more cells than `SavedPrefixes.kept`: all but the newest when a sequence
+So they go there as soon as they have more cells than `most_retained`: all but the newest when a sequence
 ends, and that too when one begins that has another beginning. And as one left far behind would keep all the
 cells before it in sight, they are gathered at the front when nothing runs.
 """
@@ -27,11 +27,24 @@ _SPREAD = 256  # cells that were in use and are not, from which on gathering is 
 
 
 class PrefixCache:
-    """`free + retained + running = total` of its cells holds after every call."""
+    """`free + retained + running = total` of its cells holds after every call.
 
-    def __init__(self, memory: KVMemory, cells: Cells, *, slots: int, saved: SavedPrefixes) -> None:
+    saved          where prefixes go that leave the KV cache
+    most_retained  cells that they may keep in it, where host memory takes any; None: all
+    """
+
+    def __init__(
+        self,
+        memory: KVMemory,
+        cells: Cells,
+        *,
+        slots: int,
+        saved: SavedPrefixes,
+        most_retained: int | None = None,
+    ) -> None:
         self._memory = memory
         self.cells = cells
+        self.most_retained = most_retained if saved.in_memory else None
         self.free_slots = list(range(slots))
         self.retained = RetainedPrefixes()
         self.saved = saved
@@ -101,8 +114,8 @@ class PrefixCache:
     def make_way(self, keep: Resident | None = None) -> None:
         """Move prefixes other than `keep` to host memory, out of the way of those that run, until no more are
         left than may stay; or to where one is too large for it."""
-        kept = self.saved.kept
-        while kept is not None and self.cells.retained > kept:
+        most = self.most_retained
+        while most is not None and self.cells.retained > most:
             victim = self.retained.oldest(keep)
             if victim is None or not self._may_leave(victim):
                 return
@@ -169,11 +182,11 @@ class PrefixCache:
         """Move what is retained to the front of the cache. Only while nothing runs. False, and nothing is
         moved: where it cannot lie far behind, where more is retained than may stay, or where two prefixes
         share cells, for each would then have its own."""
-        cells, kept = self.cells, self.saved.kept
-        if kept is None or cells.running or cells.peak - cells.used < max(_SPREAD, kept):
+        cells, most = self.cells, self.most_retained
+        if most is None or cells.running or cells.peak - cells.used < max(_SPREAD, most):
             return False
         tokens = sum(kv.length for kv in self.retained)
-        if tokens > min(kept, cells.retained):  # more than cells: some are shared
+        if tokens > min(most, cells.retained):  # more than cells: some are shared
             return False
         moving = [(kv, self._memory.save(kv.slot)) for kv in self.retained]
         for kv, _ in moving:

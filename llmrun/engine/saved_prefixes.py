@@ -51,7 +51,6 @@ class SavedPrefixes:
     disk   where the rest goes; None: nowhere
     least  tokens from which on saving is worth it: fewer are computed as fast as they are brought back
     whole  a prefix serves only prompts that begin with all of it (see `Model.saves_whole`)
-    kept   cells of the KV cache that ended sequences may keep, where host memory has room for any; None: all
     """
 
     def __init__(
@@ -61,10 +60,8 @@ class SavedPrefixes:
         *,
         least: int = 64,
         whole: bool = False,
-        kept: int | None = None,
     ) -> None:
         self.least = least
-        self.kept = kept if ram else None
         self._ram = ram
         self._disk = disk
         self.whole = whole
@@ -79,6 +76,11 @@ class SavedPrefixes:
     def on(self) -> bool:
         """Whether anything can be kept at all."""
         return self._ram > 0 or self._disk is not None
+
+    @property
+    def in_memory(self) -> bool:
+        """Whether any lie in host memory."""
+        return self._ram > 0
 
     @property
     def disk_bytes(self) -> int:

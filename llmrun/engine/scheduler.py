@@ -42,7 +42,8 @@ class Scheduler:
     parallel   sequences that may run together          slots  parallel + prefixes that may be retained
     trimmable  whether a prefix of a resident sequence can be shared; else only the whole of it is taken
     sliding_window  tokens from which on only the whole of it is taken too: see `Resident.shareable`
-    saved      where prefixes go that leave the KV cache      scored_rows  scored prompt tokens in a step
+    saved      where prefixes go that leave the KV cache      most_retained  cells that they may keep in it
+    scored_rows  scored prompt tokens in a step
     `prefixes` has the cells and slots, and what sequences that ended left in them.
     """
 
@@ -58,10 +59,15 @@ class Scheduler:
         sliding_window: int = 0,
         scored_rows: int = 1,
         saved: SavedPrefixes | None = None,
+        most_retained: int | None = None,
     ) -> None:
         self._memory = memory
         self.prefixes = PrefixCache(
-            memory, Cells(cells, 1 if unified else slots), slots=slots, saved=saved or SavedPrefixes()
+            memory,
+            Cells(cells, 1 if unified else slots),
+            slots=slots,
+            saved=saved or SavedPrefixes(),
+            most_retained=most_retained,
         )
         self.cells = self.prefixes.cells
         self.parallel = parallel

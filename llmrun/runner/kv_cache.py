@@ -20,25 +20,22 @@ from llmrun.store.disk import free_space
 _BYTES_A_HEAD = 1_600
 
 
-def kept_cells(shape: Anatomy) -> int:
+def most_retained(shape: Anatomy) -> int:
     """Cells that ended sequences may keep in a cache that is shared on a CPU (`llmrun.engine.prefix_cache`):
     passing over them takes about a hundredth of the time in which a step reads its weights."""
     return shape.active // (_BYTES_A_HEAD * max(1, len(shape.layers) * shape.heads))
 
 
-def saved_prefixes(
-    spec: Load, *, whole: bool, streams: int = 1, flash: bool | None = None, kept: int | None = None
-) -> SavedPrefixes:
-    """The tiers behind the KV cache of a model; `whole` and `kept`: as in `SavedPrefixes`; `flash`: as in
-    `Attention`; `streams`: how many KV caches it has: what llama.cpp saves of a sequence names the empty ones
-    too."""
+def saved_prefixes(spec: Load, *, whole: bool, streams: int = 1, flash: bool | None = None) -> SavedPrefixes:
+    """The tiers behind the KV cache of a model; `whole`: as in `SavedPrefixes`; `flash`: as in `Attention`;
+    `streams`: how many KV caches it has: what llama.cpp saves of a sequence names the empty ones too."""
     folder = Path(spec.kv_folder) if spec.kv_folder else None
     disk = free_space(folder) if folder else 0
     ram_bytes, disk_bytes = cache_bytes(spec, memory=psutil.virtual_memory().total, disk=disk)
     shelf = None
     if folder is not None and disk_bytes and spec.content:
         shelf = DiskPrefixes(folder, _kv_key(spec, streams, flash), disk_bytes, whole=whole)
-    return SavedPrefixes(ram_bytes, shelf, whole=whole, kept=kept)
+    return SavedPrefixes(ram_bytes, shelf, whole=whole)
 
 
 def _kv_key(spec: Load, streams: int, flash: bool | None) -> str:

@@ -33,7 +33,7 @@ from llmrun.runner import step_times
 from llmrun.runner.drafting import Small, drafters, load_small
 from llmrun.runner.embedding import embed_apart, open_embedding, warm_up_embedder
 from llmrun.runner.frames import Load, ModelInfo
-from llmrun.runner.kv_cache import kept_cells, saved_prefixes
+from llmrun.runner.kv_cache import most_retained, saved_prefixes
 from llmrun.runner.load_progress import watched
 from llmrun.runner.machine import cores, gpu_memory, has_gpu
 from llmrun.runner.meanwhile import beside
@@ -216,8 +216,8 @@ def _engine(
             whole=model.saves_whole,
             streams=1 if chosen.unified else chosen.slots,
             flash=way.flash,
-            kept=kept_cells(shape) if shared and not gpu else None,
         ),
+        most_retained=most_retained(shape) if shared and not gpu else None,
         drafters=drafters(spec, context, small, chosen),
         threads=ThreadChoice(chosen.threads, known.threads) if spec.threads is None else None,
         known=known.seconds,

@@ -147,7 +147,7 @@ def test_kind_says_the_same_from_the_beginning_of_what_left_the_cache(model: Mod
     changed = [*long[:100], *prompt_of(8, 12)]
     with running(model) as work:
         expected = say(work, changed)
-    with running(model, saved=SavedPrefixes(1 << 30, whole=model.saves_whole, kept=0)) as work:
+    with running(model, saved=SavedPrefixes(1 << 30, whole=model.saves_whole), most_retained=0) as work:
         say(work, long, PROMPTS[1])
         assert same(expected, say(work, changed))
 
@@ -215,7 +215,7 @@ def test_kind_says_the_same_after_its_prefix_was_gathered(
     again = [*short, *prompt_of(31, 20)]
     with running(model, ctx=1024) as work:
         expected = say(work, again)
-    with running(model, ctx=1024, saved=SavedPrefixes(1 << 30, kept=100)) as work:
+    with running(model, ctx=1024, saved=SavedPrefixes(1 << 30), most_retained=100) as work:
         gathered, cells = threading.Event(), work.engine.scheduler.cells
         reset_peak = cells.reset_peak
         monkeypatch.setattr(cells, "reset_peak", lambda: (reset_peak(), gathered.set()))

@@ -138,7 +138,8 @@ class World:
             trimmable=trimmable,
             sliding_window=sliding_window,
             scored_rows=scored_rows,
-            saved=SavedPrefixes(saved, least=8, whole=bool(sliding_window) or not trimmable, kept=kept),
+            saved=SavedPrefixes(saved, least=8, whole=bool(sliding_window) or not trimmable),
+            most_retained=kept,
         )
         self.arrivals = 0
         self.forced: Callable[[], int] = lambda: 0
@@ -492,7 +493,7 @@ def test_gather_prefix_that_cannot_be_placed_again_goes_to_host_memory() -> None
 def test_gather_what_is_not_to_be_moved_touches_nothing(kept: int | None, shared: int) -> None:
     world = after_a_burst(kept=kept, shared=shared)
     cells, prefixes = world.scheduler.cells, world.scheduler.prefixes
-    while prefixes.saved.kept is None and cells.peak - cells.used < 256:
+    while prefixes.most_retained is None and cells.peak - cells.used < 256:
         prefixes.evict()
     assert list(prefixes.retained)
     assert cells.peak - cells.used >= 256

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from llmrun.runner.kv_cache import kept_cells
+from llmrun.runner.kv_cache import most_retained
 from llmrun.store.anatomy import Anatomy, Layer
 
 
@@ -14,7 +14,7 @@ def _shape(active: int, layers: int, heads: int) -> Anatomy:
     ("read", "layers", "heads", "cells"),
     [(87_000_000, 30, 9, 201), (4_000_000_000, 32, 32, 2_441), (1_000_000, 30, 9, 2), (1_000_000, 0, 0, 625)],
 )
-def test_kept_cells_are_more_the_more_a_step_reads_for_each_head(
+def test_most_retained_is_more_the_more_a_step_reads_for_each_head(
     read: int, layers: int, heads: int, cells: int
 ) -> None:
-    assert kept_cells(_shape(read, layers, heads)) == cells
+    assert most_retained(_shape(read, layers, heads)) == cells

@@ -59,6 +59,7 @@ class Running:
         drafters: tuple[Drafter, ...] = (),
         clock: Callable[[], float] = time.monotonic,
         threads: ThreadChoice | None = None,
+        most_retained: int | None = None,
     ) -> None:
         self.engine = Engine(
             context,
@@ -67,6 +68,7 @@ class Running:
             emit=self._take,
             clock=clock,
             saved=saved,
+            most_retained=most_retained,
             drafters=drafters,
             threads=threads,
         )
@@ -127,6 +129,7 @@ def running(
     kv_type: str = "f16",
     adapters: Sequence[Adapter] = (),
     saved: SavedPrefixes | None = None,
+    most_retained: int | None = None,
     drafters: tuple[Drafter, ...] = (),
     clock: Callable[[], float] = time.monotonic,
     threads: ThreadChoice | None = None,
@@ -137,7 +140,7 @@ def running(
     context = tiny_context(
         model, ctx, slots, batch, kv_type, adapters, unified=unified, flash_attention=flash_attention
     )
-    work = Running(context, parallel, batch, saved, drafters, clock, threads)
+    work = Running(context, parallel, batch, saved, drafters, clock, threads, most_retained)
     try:
         yield work
     finally:
