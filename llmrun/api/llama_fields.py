@@ -20,7 +20,7 @@ _DRAFTS = Ignored("drafts change no answer, and are made where they pay")
 
 
 class Adapter(Body):
-    id: Annotated[int, Field(ge=0, description="which of the model's adapters")]
+    id: Annotated[int, Field(ge=0, le=INT32, description="which of the model's adapters")]
     scale: Annotated[float, Field(description="1 as trained, 0 not at all")]
 
 

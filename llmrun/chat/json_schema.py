@@ -129,6 +129,8 @@ def reason(complaint: str) -> str:
     lines = complaint.splitlines() or [""]
     if lines[0].startswith("panic"):
         return "is more than llguidance can compile"
+    if "NoExtensionBias" in complaint:
+        return "cannot be compiled: no text matches all of it"
     last = [line.removeprefix("error: ") for line in lines if line.startswith("error: ")]
     return f"cannot be compiled: {(last or lines)[0][:200]}"
 

@@ -12,9 +12,8 @@ import re
 from collections.abc import Sequence
 
 from llguidance import LLMatcher, regex_to_lark
-from llguidance.gbnf_to_lark import gbnf_to_lark
 
-from llmrun.chat import fixed_text, json_schema
+from llmrun.chat import fixed_text, gbnf, json_schema
 from llmrun.chat.json_schema import SchemaFault
 from llmrun.chat.schema_trial import fault_of
 from llmrun.errors import INVALID_REQUEST, LlmrunError
@@ -99,11 +98,9 @@ def _of_schema(text: str) -> str | SchemaFault:
 
 def _lark_of_gbnf(wanted: OutputFormat) -> str:
     try:
-        return gbnf_to_lark(wanted.text)
-    except RecursionError:
-        raise _refused(wanted, "is nested too deeply") from None
-    except Exception as error:  # the converter raises the base class itself, and IndexError
-        raise _refused(wanted, f"is not GBNF: {str(error)[:200]}") from None
+        return gbnf.to_lark(wanted.text)
+    except gbnf.GbnfFault as fault:
+        raise _refused(wanted, f"is not GBNF: {fault}"[:300]) from None
 
 
 def _choice(wanted: OutputFormat) -> str:

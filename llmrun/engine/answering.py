@@ -74,4 +74,4 @@ def _note_logprob(
 def stopped(sequence: Sequence, reason: FinishReason, limit: Limit | None) -> Stopped:
     """The event that ends an answer."""
     tokens = tuple(sequence.tokens.tolist()) if sequence.request.tokens else ()
-    return Stopped(sequence.index, reason, sequence.text.stopped, tokens, limit)
+    return Stopped(sequence.index, reason, sequence.text.stopped, tokens, limit, sequence.left_out)

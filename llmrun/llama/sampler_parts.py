@@ -10,6 +10,10 @@ from llmrun.llama.library import lib
 from llmrun.llama.vocab import Vocab
 from llmrun.types import SamplerName, SamplingParams
 
+_MOST_BIAS = 1e6
+_INFILLED = 256
+"""Candidates of the infill sampler, which compares each with each: more would not be likely anyway."""
+
 
 def remembers(params: SamplingParams) -> bool:
     """Whether what stands before the answer changes how its tokens are chosen."""
@@ -57,6 +61,8 @@ def _named(vocab: Vocab, params: SamplingParams, seed: int, ctx: int) -> list[tu
         # Without randomness only what changes the order of the likeliest tokens matters.
         if greedy and name not in ("penalties", "dry", "xtc", "infill"):
             continue
+        if name == "infill":
+            named.append(("cut", lib.llama_sampler_init_top_k(_INFILLED)))
         if part := _sampler(name, vocab, params, seed, ctx):
             named.append((name, part))
     if greedy:
@@ -112,7 +118,11 @@ def _window(last_n: int, ctx: int) -> int:
 
 
 def _logit_bias(vocab: Vocab, biases: dict[int, float]) -> ctypes.c_void_p:
-    pairs = [lib.llama_logit_bias(token, value) for token, value in biases.items()]
+    # llama.cpp sorts by integers in places, which a logit beyond some 3e8 overflows.
+    pairs = [
+        lib.llama_logit_bias(token, value if value == -math.inf else min(max(value, -_MOST_BIAS), _MOST_BIAS))
+        for token, value in biases.items()
+    ]
     native = (lib.llama_logit_bias * len(pairs))(*pairs)
     made: ctypes.c_void_p = lib.llama_sampler_init_logit_bias(vocab.size, len(pairs), native)
     return made

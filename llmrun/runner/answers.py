@@ -134,7 +134,7 @@ def _stopped(event: Stopped, answer: _Answer, single: bool) -> list[Event]:
     events = _events(answer.parser.close(cut=event.reason == "length"), event.index, answer, single)
     called = answer.calls and event.reason == "stop" and event.stop_sequence is None
     if called:
-        event = Stopped(event.index, "tool_calls", None, event.tokens)
+        event = Stopped(event.index, "tool_calls", None, event.tokens, left_out=event.left_out)
     return [*events, event]
 
 

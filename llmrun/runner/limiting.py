@@ -53,6 +53,14 @@ class Limiter:
         if len(never) == size:
             raise LlmrunError(INVALID_REQUEST, "logit_bias leaves no token to choose", field="logit_bias")
         least = 0 if options.ignore_eos else options.min_tokens or 0
+        if "infill" in (options.samplers or ()) and (guides or least or never & endings):
+            raise LlmrunError(
+                INVALID_REQUEST,
+                "the infill sampler ends answers by a rule of its own: no grammar, min_tokens or ban of end"
+                " tokens can hold beside it",
+                hint="leave infill out of samplers",
+                field="samplers",
+            )
         if banned is None and not least and not (guides and never):
             return tuple(guides), biases
         never -= endings  # where a grammar leaves nothing else, the answer is complete

@@ -163,14 +163,16 @@ class CallArguments(msgspec.Struct, frozen=True, tag="call_arguments"):
 
 class Stopped(msgspec.Struct, frozen=True, tag="stopped"):
     """Answer `index` is complete. `stop_sequence` names the stop string that ended it, if one did.
-    `tokens`: prompt and answer as token ids, where the request wanted them. A call that the length
-    limit cut is "length", not "tool_calls". `limit` is there with the reason "length"."""
+    `tokens`: prompt and answer as token ids, where the request wanted them, without the `left_out` that made
+    room for more (`Shift`). A call that the length limit cut is "length", not "tool_calls". `limit` is there
+    with the reason "length"."""
 
     index: int
     reason: FinishReason
     stop_sequence: str | None = None
     tokens: tuple[int, ...] = ()
     limit: Limit | None = None
+    left_out: int = 0
 
 
 class Finished(msgspec.Struct, frozen=True, tag="finished"):

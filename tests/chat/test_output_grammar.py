@@ -39,9 +39,15 @@ def test_grammar_of_each_notation_compiles(wanted: OutputFormat) -> None:
         (OutputFormat(kind="regex", text=""), "is empty"),
         (OutputFormat(kind="lark", text="a" * (MAX_CHARS + 1)), "is longer than"),
         (OutputFormat(kind="lark", text='start: %json {"type": "object"}'), "holds %json"),
-        (OutputFormat(kind="gbnf", text="root ::= nothing"), "is not GBNF: Rule 'nothing' not found"),
+        (
+            OutputFormat(kind="gbnf", text="root ::= nothing"),
+            "is not GBNF: line 1, column 10: there is no rule 'nothing'",
+        ),
         (OutputFormat(kind="gbnf", text='root ::= "a'), "is not GBNF"),
-        (OutputFormat(kind="gbnf", text="root ::= " + "(" * 30_000), "is nested too deeply"),
+        (
+            OutputFormat(kind="gbnf", text="root ::= " + "(" * 30_000),
+            "is not GBNF: line 1, column 111: it is nested too deeply",
+        ),
         (OutputFormat(kind="choice"), "should hold 1 to"),
         (OutputFormat(kind="choice", choices=("a", "")), "holds an empty choice"),
     ],

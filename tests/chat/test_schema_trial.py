@@ -37,7 +37,18 @@ def _nest(count: int) -> dict[str, Any]:
     return schema
 
 
-@pytest.mark.parametrize("schema", [_intersection(40), _chain(30), _nest(30)])
+def _number(**keywords: object) -> dict[str, Any]:
+    return {"type": "object", "properties": {"n": {"type": "number", **keywords}}}
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        *(_intersection(40), _chain(30), _nest(30)),
+        _number(multipleOf=99999989),
+        _number(allOf=[{"multipleOf": 9973}, {"multipleOf": 9967}]),
+    ],
+)
 def test_fault_of_exploding_patterns_ends_in_bounded_time(schema: dict[str, Any]) -> None:
     began = time.monotonic()
     fault = _fault(schema)
@@ -65,6 +76,8 @@ _DATE = {"type": "string", "format": "date"}
         {"type": "object"},
         {"enum": ["a"] * 100},
         {"properties": {f"p{i}": _DATE for i in range(50)}},
+        _number(multipleOf=0.01),
+        _number(multipleOf=1_000_000),
         {"properties": {"a": {"anyOf": [_DATE] * 9, "title": "A"}}, "$defs": {"d": {"$ref": "#"}}},
     ],
 )

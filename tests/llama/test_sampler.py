@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from llmrun.llama import Model, SamplerChain
+from llmrun.llama.library import lib
 from llmrun.types import SamplingParams
 from tests.support.models import tiny_model
 
@@ -155,3 +156,38 @@ def test_sample_by_a_shortlist_takes_what_the_whole_vocabulary_gives(
             tokens += [chain.pick_among(allowed, logits)]
             chain.close()
     assert taken[0] == taken[1]
+
+
+@pytest.mark.parametrize("size", [300, 4000])
+@pytest.mark.parametrize(
+    "params",
+    [
+        {"top_k": 0, "top_p": 0.95, "min_p": 0.05},
+        {"top_k": 200},
+        {"mirostat": 1},
+        {"mirostat": 2},
+        {"top_k": 40},
+        {"temperature": 0.0},
+    ],
+)
+def test_bias_however_large_is_counted(model: Model, params: dict[str, float], size: int) -> None:
+    """llama.cpp sorts by integers in places, which 4e8 overflows."""
+    logits = np.random.default_rng(1).standard_normal(size).astype(np.float32)
+    for bias in (100.0, 1e30, 3.4e38):
+        chosen = SamplingParams(**{"temperature": 1.0, **params}, logit_bias={70: bias})  # type: ignore[arg-type]
+        chain = SamplerChain(model.vocab, chosen, seed=1, ctx=64)
+        assert [chain.pick(logits) for _ in range(5)] == [70] * 5
+        chain.close()
+
+
+def test_infill_sampler_sees_only_the_likeliest(model: Model, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It compares each candidate with each, which takes minutes for a vocabulary."""
+    cuts: list[int] = []
+    top_k = lib.llama_sampler_init_top_k
+    monkeypatch.setattr(lib, "llama_sampler_init_top_k", lambda count: cuts.append(count) or top_k(count))
+    params = SamplingParams(temperature=1.0, samplers=("infill", "top_k"), top_k=900)
+    chain = SamplerChain(model.vocab, params, seed=1, ctx=64)
+    logits = np.random.default_rng(1).standard_normal(model.vocab.size).astype(np.float32)
+    assert 0 <= chain.pick(logits) < model.vocab.size
+    chain.close()
+    assert cuts[0] <= 256

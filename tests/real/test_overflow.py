@@ -103,3 +103,10 @@ def test_responses_truncation_auto_is_honoured(small: Daemon) -> None:
     reply = small.http.post(path, json={"model": DEFAULT_MODEL, **body, "truncation": "auto"}).json()
     assert reply["truncation"] == "auto"
     assert left_out(reply)
+
+
+def test_llamacpp_completion_that_shifts_counts_all_that_was_said(small: Daemon) -> None:
+    body = {"model": DEFAULT_MODEL, "prompt": "Once upon a time", "n_predict": 600, "ignore_eos": True}
+    said = small.http.post("/completion", json={**body, "context_overflow": "shift"}).json()
+    assert said["tokens_predicted"] == said["timings"]["predicted_n"] == 600
+    assert said["truncated"] is True

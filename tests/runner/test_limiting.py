@@ -101,3 +101,15 @@ def test_answer_whose_grammar_allows_only_what_is_ruled_out_fails_alone(work: Ru
     assert isinstance(last, Failed)
     assert (last.error.code, "leave no token" in last.error.message) == ("invalid_request", True)
     assert joined_text(work.events[one]) == "b"
+
+
+@pytest.mark.parametrize("options", [{"ignore_eos": True}, {"min_tokens": 3}])
+def test_limit_of_what_the_infill_sampler_would_not_keep_to_is_refused(
+    work: Running, options: dict[str, int]
+) -> None:
+    model: Model = work.model  # type: ignore[attr-defined]
+    limiter = Limiter(model.vocab)
+    limiter.limit((), Options(samplers=("top_k", "infill")), 1, {})
+    with pytest.raises(LlmrunError, match="infill") as refused:
+        limiter.limit((), Options(samplers=("infill",), **options), 1, {})  # type: ignore[arg-type]
+    assert (refused.value.kind, refused.value.field) == (INVALID_REQUEST, "samplers")

@@ -106,11 +106,10 @@ class _Completion:
         answer = question.answers[index]
         stopped = answer.stopped
         assert stopped is not None  # an answer ends before its request does
-        evaluated, total = question.started.prompt_tokens, len(stopped.tokens)
-        said = finished.usage
-        usage = Usage(
-            prompt=evaluated, completion=total - evaluated, cached=said.cached, truncated=said.truncated
-        )
+        evaluated, said = question.started.prompt_tokens, finished.usage
+        completion = len(stopped.tokens) + stopped.left_out - evaluated
+        truncated = said.truncated + stopped.left_out
+        usage = Usage(prompt=evaluated, completion=completion, cached=said.cached, truncated=truncated)
         window = self._asked.window()
         whole = {
             "index": self.place(number, index),
