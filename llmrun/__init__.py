@@ -16,6 +16,10 @@ __version__ = "0.1.0"
 __all__ = ["Client", "__version__", "load"]
 
 
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
 def __getattr__(name: str) -> Any:
     """Both names load what they need only when used: the command line starts without them."""
     if name == "Client":

@@ -98,3 +98,7 @@ def test_cause_unknown_output_is_none() -> None:
 def test_documents_match_the_code() -> None:
     checked = run("scripts/docs.py", "--check")
     assert checked.returncode == 0, checked.stderr
+
+
+def test_package_lists_what_it_offers() -> None:
+    assert dir(llmrun) == ["Client", "__version__", "load"]

@@ -130,7 +130,8 @@ def answer_once(
                 wrapped = out.styled and output is None and not isinstance(prompt, str)
                 thoughts = out.on_terminal if thoughts is None else thoughts
                 show(out, answer, thoughts=thoughts, wrapped=wrapped)
-        if (why := _CUT.get(answer.limit)) and not (answer.limit == "tokens" and options.max_tokens):
+        asked = answer.limit == "tokens" and options.max_tokens is not None
+        if (why := _CUT.get(answer.limit)) and not asked:
             out.note(f"the answer was cut off: {why}")
         if verbose:
             for line in figures(answer):

@@ -68,6 +68,11 @@ class StoredModel:
     sources: tuple[str, ...] = ()
 
     @property
+    def mended_by(self) -> str:
+        """What a person does where a file of it is gone."""
+        return f"put the file back ({self.path})" if self.in_place else f"llmrun pull {self.name}"
+
+    @property
     def named(self) -> tuple[Beside, ...]:
         """Adapters and draft that a Modelfile names apart from the weights."""
         return tuple(one for one in (*self.adapters, *filter(None, [self.draft])) if one.source)

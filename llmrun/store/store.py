@@ -81,7 +81,7 @@ class Store:
             raise LlmrunError(
                 UNKNOWN_MODEL,
                 f"the file of {model.name} is gone: {gone}",
-                hint=f"llmrun pull {model.name}, or llmrun rm {model.name}",
+                hint=f"{model.mended_by}, or llmrun rm {model.name}",
             )
         return model
 

@@ -7,20 +7,23 @@ set LLMRUN_HOME to their home folder) keeps the rest.
 from __future__ import annotations
 
 import shutil
+import stat
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from llmrun.config import Paths
+from llmrun.store.disk import write_atomic
 from llmrun.store.housekeeping import disk_size
 
 _IN_MODELS = ("files", "partial", "blobs", "manifests", "locks")
 _IN_STATE = ("daemon.lock", "daemon.json", "start.lock", "chat_history", "chats", "key-usage.json")
 _IN_CACHE = ("kv", "steps")
 _IN_LOGS = "daemon.log*"
-_IN_CONFIG = ("config.toml", "keys.json")
+_IN_CONFIG = ("config.toml", "keys.json", "keys.lock")
 # Where `llmrun --install-completion` puts its scripts (Typer's places).
 _COMPLETIONS = (".bash_completions/llmrun.sh", ".zfunc/_llmrun", ".config/fish/completions/llmrun.fish")
+_SOURCES_THEM = ".bashrc"
 
 
 @dataclass(frozen=True)
@@ -52,6 +55,19 @@ def remove(paths: Paths, found: list[Trace]) -> None:
     for folder in [*folders, *dict.fromkeys(folder.parent for folder in folders)]:
         if folder.is_dir() and not any(folder.iterdir()) and _ours(folder, folders):
             folder.rmdir()
+
+
+def forget_completions(home: Path) -> None:
+    """Take the line out of a shell's start file that reads the completions: each new shell would complain."""
+    script, start = home / _COMPLETIONS[0], home / _SOURCES_THEM
+    if script.exists() or not start.is_file():
+        return
+    lines = start.read_bytes().splitlines(keepends=True)
+    kept = [line for line in lines if line.strip() != f"source '{script}'".encode()]
+    if len(kept) < len(lines):
+        mode = stat.S_IMODE(start.stat().st_mode)
+        write_atomic(start.resolve(), b"".join(kept))
+        start.chmod(mode)
 
 
 def _ours(folder: Path, folders: list[Path]) -> bool:

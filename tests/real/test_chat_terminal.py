@@ -198,3 +198,14 @@ def test_saved_chat_is_loaded_by_name_and_from_a_file_and_goes_on(
     other.type("/undo\r")
     other.expect("forgotten: My name is Ann..*>>>")
     other.close()
+
+
+def test_chat_reasoning_that_the_model_cannot_do_is_set_back(env: dict[str, str]) -> None:
+    chat = Terminal(env, "chat", "-o", "max_tokens=8")
+    chat.expect(">>>")
+    chat.type("/think on\rHello\r")
+    chat.expect("does not think")
+    chat.expect("reasoning is again as the model has it")
+    chat.type("/retry\r")
+    chat.expect(ANSWERING.replace("{6}", "{2}"))
+    chat.close()

@@ -6,7 +6,7 @@ import pytest
 
 from llmrun.config import Paths
 from llmrun.store import Store
-from llmrun.store.uninstall import remove, traces
+from llmrun.store.uninstall import forget_completions, remove, traces
 from tests.store.models import write_gguf
 
 
@@ -26,6 +26,7 @@ def used(paths: Paths, store: Store, tmp_path: Path) -> Path:
         paths.state / "key-usage.json",
         paths.cache / "steps" / "1.json",
         paths.config / "keys.json",
+        paths.config / "keys.lock",
         paths.config / "config.toml",
     ):
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -61,3 +62,19 @@ def test_traces_of_a_clean_machine_are_none(paths: Paths, tmp_path: Path) -> Non
     assert traces(paths, tmp_path) == []
     remove(paths, [])
     assert not paths.models.parent.exists()
+
+
+def test_forget_completions_takes_the_line_that_reads_them_and_no_other(tmp_path: Path) -> None:
+    script, start = tmp_path / ".bash_completions" / "llmrun.sh", tmp_path / ".bashrc"
+    mine = b"alias ll='ls -l'\nexport X=\xff\n"
+    start.write_bytes(mine + f"\nsource '{script}'\n".encode())
+    start.chmod(0o640)
+    script.parent.mkdir()
+    script.write_text("x")
+    forget_completions(tmp_path)
+    assert str(script).encode() in start.read_bytes()  # they are still there
+    script.unlink()
+    forget_completions(tmp_path)
+    assert start.read_bytes() == mine + b"\n"
+    assert start.stat().st_mode & 0o777 == 0o640
+    forget_completions(tmp_path / "nobody")

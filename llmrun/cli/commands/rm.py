@@ -10,6 +10,7 @@ from llmrun.cli.args import complete_model, new_app
 from llmrun.cli.reach import connector
 from llmrun.cli.session import session_of
 from llmrun.client.connection import Connector
+from llmrun.errors import LlmrunError
 from llmrun.store.disk import human
 
 app = new_app()
@@ -33,11 +34,20 @@ def rm(
 
     session = session_of(context)
     store, where = Store(session.paths), connector(session)
+    failed: list[LlmrunError] = []
     for name in models:
-        removed = store.remove(name)
+        try:
+            removed = store.remove(name)
+        except LlmrunError as error:
+            failed.append(error)
+            continue
         what = "its file stays" if removed.in_place else f"{human(removed.freed)} freed"
         session.out.note(f"{removed.name} is removed, {what}")
         unload(where, removed.name)
+    for other in failed[:-1]:
+        session.out.error(other)
+    if failed:
+        raise failed[-1]
 
 
 def unload(where: Connector, name: str) -> None:

@@ -33,7 +33,7 @@ def uninstall(
     """
     from llmrun.cli.service.manager import discard, installed
     from llmrun.store.disk import writing
-    from llmrun.store.uninstall import remove, trace, traces
+    from llmrun.store.uninstall import forget_completions, remove, trace, traces
 
     session = session_of(context)
     found, service = traces(session.paths, Path.home()), installed()
@@ -61,6 +61,7 @@ def uninstall(
     _check_that_no_daemon_runs(session.paths)
     with writing(session.paths.models):
         remove(session.paths, found)
+        forget_completions(Path.home())
     session.out.note(f"{total} freed; {package}")
 
 

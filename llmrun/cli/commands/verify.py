@@ -53,8 +53,10 @@ def verify(
     )
     broken = sorted({one.model for one in found if one.state != "ok"})
     if broken:
+        first = next(one for one in Store(session.paths).list() if one.name == broken[0])
+        anew = f"get it anew: llmrun rm {first.name}, then llmrun pull {first.name}"
         raise LlmrunError(
             BAD_FILE,
             f"{len(broken)} of {len({one.model for one in found})} models are not whole: {', '.join(broken)}",
-            hint=f"get it anew: llmrun rm {broken[0]}, then llmrun pull {broken[0]}",
+            hint=f"{first.mended_by}, or llmrun rm {first.name}" if first.in_place else anew,
         )

@@ -46,7 +46,7 @@ def space(folder: Path, free: int) -> Finding:
 def models(stored: list[StoredModel]) -> list[Finding]:
     """How many there are, and those whose file is gone."""
     gone = [
-        warning("models", f"the file of {model.name} is gone", f"llmrun pull {model.name}")
+        warning("models", f"the file of {model.name} is gone", model.mended_by)
         for model in stored
         if model.missing
     ]

@@ -200,6 +200,9 @@ class Loop:
             if not self._chat.interactive:
                 raise
             self._out.error(error)
+            if error.field == "think":
+                self._chat.conversation.think = None
+                self._out.note("(reasoning is again as the model has it)")
             self._out.note("(your message is kept: /retry asks it again, /edit changes it)")
 
     def _answer(self, question: str) -> None:

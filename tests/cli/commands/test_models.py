@@ -97,6 +97,13 @@ def test_cp_and_rm_of_a_file_in_place_leave_the_file(stocked: Shell, tiny_gguf: 
     assert tiny_gguf.exists()
 
 
+def test_rm_of_several_names_goes_on_past_one_that_is_not_there(stocked: Shell) -> None:
+    done = stocked.run("rm", "nobody", "noone", MODEL)
+    assert done.code == 3
+    assert all(name in done.err for name in ("'nobody'", "'noone'", f"{MODEL} is removed"))
+    assert stocked.run("--quiet", "list").out == ""
+
+
 def test_pull_of_a_file_on_disk_registers_it_in_place(shell: Shell, tiny_gguf: Path) -> None:
     done = shell.run("pull", str(tiny_gguf))
     assert (done.code, done.out) == (0, "")
@@ -114,4 +121,5 @@ def test_list_shows_a_model_whose_file_is_gone(shell: Shell, tiny_gguf: Path, tm
     assert "file missing" in shell.run("list").out
     done = shell.run("run", "gone", "hi")
     assert done.code == 3
-    assert str(copy) in done.err
+    assert f"put the file back ({copy}), or llmrun rm gone" in done.err
+    assert "put the file back" in shell.run("verify").err

@@ -204,8 +204,9 @@ def test_answer_cut_by_a_limit_says_which_unless_it_was_wanted(
 ) -> None:
     served.daemon.script = says("x", reason="length", limit=limit)
     assert f"cut off: {told}" in served.run("run", MODEL, "hi").err.replace("the model's own ", "")
-    noted = served.run("run", MODEL, "hi", "--max-tokens", "1").err
-    assert (noted == "") == (limit == "tokens")
+    for most in ("0", "1"):
+        noted = served.run("run", MODEL, "hi", "--max-tokens", most).err
+        assert (noted == "") == (limit == "tokens")
 
 
 @pytest.mark.parametrize(
