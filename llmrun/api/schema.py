@@ -12,6 +12,7 @@ stands in place of something, such as an image among the parts of a message, is 
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -133,11 +134,14 @@ _SHOULD = {
 }
 
 
+_TYPE = re.compile(r"(?:dict|list|tuple)\[.*\]")  # which of a field's types was tried, in pydantic's path
+
+
 def worded(errors: Sequence[ErrorDetails]) -> LlmrunError:
     """One error for a person out of pydantic's list: what is not built first, else the first."""
     error = min(errors, key=lambda e: e["type"] != UNSUPPORTED)
     kind, context = error["type"], error.get("ctx", {})
-    path = [str(part) for part in error["loc"] if part != "[key]"]
+    path = [str(part) for part in error["loc"] if part != "[key]" and not _TYPE.fullmatch(str(part))]
     if kind in (UNSUPPORTED, WRONG) and context["field"]:
         path.append(context["field"])
     name = ".".join(path)[:MAX_NAME]

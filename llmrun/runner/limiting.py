@@ -12,6 +12,8 @@ from llmrun.errors import INVALID_REQUEST, LlmrunError
 from llmrun.llama import Vocab
 from llmrun.types import Options
 
+_NO_TEXT = "\N{REPLACEMENT CHARACTER}"
+
 
 class Limiter:
     """For one model; used by the threads that prepare requests."""
@@ -72,4 +74,10 @@ class Limiter:
     def _banned(self, strings: Sequence[str]) -> BannedStrings | None:
         if not strings:
             return None
+        if any(_NO_TEXT in string for string in strings):
+            raise LlmrunError(
+                INVALID_REQUEST,
+                f"banned_strings has {_NO_TEXT!r}, which stands for bytes that are no text",
+                field="banned_strings",
+            )
         return BannedStrings([string.encode("utf-8", "replace") for string in strings], self._spellings)

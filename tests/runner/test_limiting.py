@@ -113,3 +113,10 @@ def test_limit_of_what_the_infill_sampler_would_not_keep_to_is_refused(
     with pytest.raises(LlmrunError, match="infill") as refused:
         limiter.limit((), Options(samplers=("infill",), **options), 1, {})  # type: ignore[arg-type]
     assert (refused.value.kind, refused.value.field) == (INVALID_REQUEST, "samplers")
+
+
+def test_limit_of_a_banned_string_that_no_token_holds_is_refused(work: Running) -> None:
+    model: Model = work.model  # type: ignore[attr-defined]
+    with pytest.raises(LlmrunError, match="no text") as refused:
+        Limiter(model.vocab).limit((), Options(banned_strings=("a\N{REPLACEMENT CHARACTER}",)), 1, {})
+    assert refused.value.field == "banned_strings"

@@ -168,6 +168,7 @@ def test_infill_extra_of_another_shape_is_refused(extra: dict[str, Any]) -> None
         ({"image_data": [{"id": 1}]}, "image_data", "unsupported_field"),
         ({"grammar_lazy": True}, "grammar_lazy", "unsupported_field"),
         ({"n_predict": -2}, "n_predict", "invalid_request"),
+        ({"json_schema": 5}, "json_schema", "invalid_request"),
         ({"n_predict": 1, "max_tokens": 2}, "max_tokens", "invalid_request"),
         ({"n_probs": 1, "logprobs": 2}, "logprobs", "invalid_request"),
         ({"grammar": "root ::= x", "json_schema": {}}, "grammar", "invalid_request"),
