@@ -221,10 +221,16 @@ class Settings:
         "attention in one pass; off: some CPUs answer long texts faster, near ties may fall otherwise",
     )
     cache_ram: int | None = _setting(
-        None, _auto_or_bytes, "auto, 0, 500M, 2G", "KV prefixes kept in host memory, per model; 0 is off"
+        None,
+        _auto_or_bytes,
+        "auto, 0, 500M, 2G",
+        "KV prefixes kept in host memory, per model; 0 is off, auto a 16th of it, at most 1 GiB",
     )
     cache_disk: int | None = _setting(
-        None, _auto_or_bytes, "auto, 0, 500M, 2G", "KV prefixes kept on disk, for all models; 0 is off"
+        None,
+        _auto_or_bytes,
+        "auto, 0, 500M, 2G",
+        "KV prefixes kept on disk, for all models; 0 is off, auto a tenth of what is free, at most 4 GiB",
     )
     draft: str = _choice(
         "auto",
