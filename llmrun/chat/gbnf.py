@@ -9,15 +9,13 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from typing import NamedTuple
 
 _DEPTH = 100
 _NAME = re.compile(r"[A-Za-z0-9_-]+")
 _BLANK = re.compile(r"(?:[ \t]|#[^\r\n]*)*")
 _BLANK_LINES = re.compile(r"(?:[ \t\r\n]|#[^\r\n]*)*")
 _TIMES = re.compile(r"\{[ \t]*(\d+)[ \t]*(?:(,)[ \t]*(\d+)?[ \t]*)?\}")
-_SIGNS = {"*": "*", "+": "+", "?": "?"}
 _PLAIN = {"n": "\n", "r": "\r", "t": "\t", "\\": "\\", '"': '"', "[": "[", "]": "]"}
 _HEX = {"x": 2, "u": 4, "U": 8}
 
@@ -26,28 +24,21 @@ class GbnfFault(ValueError):
     """What is wrong with a grammar, in a line that says where."""
 
 
-@dataclass
-class _Rule:
-    """`body`: pieces of Lark; where one is a name of another rule, it stands in `_Ref`."""
+class _Ref(NamedTuple):
+    """A rule's name where another uses it."""
 
-    body: list[str | _Ref] = field(default_factory=list)
-
-    @property
-    def names(self) -> Iterator[str]:
-        return (piece.name for piece in self.body if isinstance(piece, _Ref))
-
-
-@dataclass(frozen=True)
-class _Ref:
     name: str
     at: int
+
+
+_Body = list[str | _Ref]  # pieces of Lark
 
 
 def to_lark(text: str) -> str:
     """A grammar of the same language. GbnfFault where the text is no GBNF."""
     rules = _Reader(text).rules()
-    for rule in rules.values():
-        for piece in rule.body:
+    for body in rules.values():
+        for piece in body:
             if isinstance(piece, _Ref) and piece.name not in rules:
                 raise _fault(text, piece.at, f"there is no rule {piece.name!r}")
     if "root" not in rules:
@@ -55,15 +46,15 @@ def to_lark(text: str) -> str:
     recursive = _recursive(rules)
     names = {name: f"{'r' if name in recursive else 'T'}{at}" for at, name in enumerate(rules)}
     lines = [f"start: {names['root']}"]
-    for name, rule in rules.items():
-        pieces = (names[piece.name] if isinstance(piece, _Ref) else piece for piece in rule.body)
+    for name, body in rules.items():
+        pieces = (names[piece.name] if isinstance(piece, _Ref) else piece for piece in body)
         lines.append(f"{names[name]}: {' '.join(pieces)}")
     return "\n".join(lines) + "\n"
 
 
-def _recursive(rules: dict[str, _Rule]) -> set[str]:
+def _recursive(rules: dict[str, _Body]) -> set[str]:
     """The rules that come back to themselves, and those that lead to one."""
-    left = {name: set(rule.names) for name, rule in rules.items()}
+    left = {name: {piece.name for piece in body if isinstance(piece, _Ref)} for name, body in rules.items()}
     while ready := [name for name, names in left.items() if not names]:
         for name in ready:
             del left[name]
@@ -77,9 +68,9 @@ class _Reader:
         self._text = text
         self._at = 0
 
-    def rules(self) -> dict[str, _Rule]:
+    def rules(self) -> dict[str, _Body]:
         """By name, in their order."""
-        rules: dict[str, _Rule] = {}
+        rules: dict[str, _Body] = {}
         self._skip(_BLANK_LINES)
         while self._at < len(self._text):
             start = self._at
@@ -89,13 +80,13 @@ class _Reader:
             self._skip(_BLANK)
             self._expect("::=")
             self._skip(_BLANK_LINES)
-            rules[name] = _Rule(self._alternatives(0))
+            rules[name] = self._alternatives(0)
             if self._at < len(self._text) and self._text[self._at] not in "\r\n":
                 raise self._wrong("the end of the rule")
             self._skip(_BLANK_LINES)
         return rules
 
-    def _alternatives(self, depth: int) -> list[str | _Ref]:
+    def _alternatives(self, depth: int) -> _Body:
         if depth > _DEPTH:
             raise _fault(self._text, self._at, "it is nested too deeply")
         found = self._sequence(depth)
@@ -105,10 +96,10 @@ class _Reader:
             found += ["|", *self._sequence(depth)]
         return found
 
-    def _sequence(self, depth: int) -> list[str | _Ref]:
+    def _sequence(self, depth: int) -> _Body:
         """Items up to what ends them; inside a group lines may end anywhere."""
         blank = _BLANK_LINES if depth else _BLANK
-        items: list[str | _Ref] = []
+        items: _Body = []
         while (item := self._item(depth)) is not None:
             self._skip(blank)
             while times := self._times():
@@ -117,7 +108,7 @@ class _Reader:
             items += item
         return items or ['""']
 
-    def _item(self, depth: int) -> list[str | _Ref] | None:
+    def _item(self, depth: int) -> _Body | None:
         """The next item, None where none begins."""
         at, sign = self._at, self._next
         if sign == '"':
@@ -139,10 +130,11 @@ class _Reader:
 
     def _times(self) -> str:
         """How often what stands before it may come; "" where nothing is said of that."""
-        if sign := _SIGNS.get(self._next):
+        sign = self._next
+        if sign in ("*", "+", "?"):
             self._at += 1
             return sign
-        if self._next != "{":
+        if sign != "{":
             return ""
         found = _TIMES.match(self._text, self._at)
         if found is None:

@@ -213,7 +213,7 @@ def _is_inexact(value: object) -> bool:
         return any(map(_is_inexact, value.values() if isinstance(value, dict) else value))
     if isinstance(value, bool) or not isinstance(value, int | float):
         return False
-    return bool(value) and (float(f"{value:.15g}") != value or not 1e-7 <= abs(value) <= 1e22)
+    return bool(value) and (not 1e-7 <= abs(value) <= 1e22 or float(f"{value:.15g}") != value)
 
 
 def _complaint(part: Schema, root: Schema) -> str:

@@ -8,7 +8,6 @@ fault on stdout, or null.
 
 from __future__ import annotations
 
-import math
 import subprocess
 import sys
 from decimal import Decimal
@@ -72,7 +71,7 @@ def _intersects(part: Schema) -> bool:
 def _remainders(part: Schema) -> int:
     """How many a number of this part can leave, but for factors of ten."""
     multiple = part.get("multipleOf", 0)
-    if not isinstance(multiple, int | float) or not math.isfinite(multiple):
+    if isinstance(multiple, bool) or not isinstance(multiple, int | float):
         return 0  # which is a fault of its own
     digits = Decimal(str(multiple)).normalize().as_tuple().digits
     return int("".join(map(str, digits)))

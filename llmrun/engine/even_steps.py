@@ -40,7 +40,10 @@ class StepSizes(NamedTuple):
     def best(self, depth: float | npt.NDArray[np.float64], bound: float) -> npt.NDArray[np.intp]:
         """The place of the size that computes most tokens a second of those within `bound`, where none is
         the quickest: one for each depth, which has shape [] or [depths, 1]."""
-        seconds = self.at(depth)
+        return self.best_of(self.at(depth), bound)
+
+    def best_of(self, seconds: npt.NDArray[np.float64], bound: float) -> npt.NDArray[np.intp]:
+        """The same, of these `seconds` by depth and size."""
         within = seconds <= bound
         fastest = np.where(within, self.new / seconds, 0.0).argmax(axis=-1)
         places: npt.NDArray[np.intp] = np.where(within.any(axis=-1), fastest, seconds.argmin(axis=-1))
@@ -52,12 +55,11 @@ def shortest_bound(times: StepSizes, span: Span, share: float) -> float:
     speed that the best sizes give it, or more: times are compared at a few places of it."""
     part = max(1, span.end - span.start) / _PLACES
     places = np.arange(_PLACES, dtype=np.float64)[:, None]
-    depths: npt.NDArray[np.float64] = span.start + part * (places + 0.5)
-    seconds = times.at(depths)
+    seconds = times.at(span.start + part * (places + 0.5))
     each = seconds / times.new  # a token's
 
     def whole(bound: float) -> float:
-        return float(np.take_along_axis(each, times.best(depths, bound)[:, None], axis=1).sum())
+        return float(np.take_along_axis(each, times.best_of(seconds, bound)[:, None], axis=1).sum())
 
     most = whole(np.inf) / share
     bounds = np.sort(seconds, axis=None)  # not `unique`, which imports numpy.ma

@@ -63,9 +63,9 @@ class Limiter:
                 hint="leave infill out of samplers",
                 field="samplers",
             )
+        never -= endings  # where a grammar leaves nothing else, the answer is complete
         if banned is None and not least and not (guides and never):
             return tuple(guides), biases
-        never -= endings  # where a grammar leaves nothing else, the answer is complete
         inner: Sequence[Guide | None] = guides or [None] * n
         return tuple(
             Vetoes(each, banned, never=never, least=least, endings=endings, size=size) for each in inner

@@ -128,3 +128,8 @@ def test_every_keyword_claimed_is_one_that_llguidance_reads() -> None:
         if keyword in ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"):
             wrong[keyword] = "x"
         assert locate(wrong) is not None, keyword
+
+
+def test_parse_number_beyond_any_double_is_a_fault() -> None:
+    with pytest.raises(SchemaFault, match="15 digits"):
+        parse(json.dumps({"type": "integer", "multipleOf": 10**400}))

@@ -57,6 +57,13 @@ def test_fault_of_exploding_patterns_ends_in_bounded_time(schema: dict[str, Any]
     assert "too long" in fault.what
 
 
+@pytest.mark.parametrize("multiple", [True, 0, "7", None, [7]])
+def test_fault_of_what_is_no_multiple_names_it(multiple: object) -> None:
+    fault = _fault(_number(multipleOf=multiple))
+    assert fault is not None
+    assert (fault.pointer, fault.keyword) == ("#/properties/n", "multipleOf")
+
+
 def test_fault_of_a_heavy_schema_is_found_in_its_process(monkeypatch: pytest.MonkeyPatch) -> None:
     many: dict[str, Any] = {f"p{i}": {"allOf": [{"type": "string", "format": "date"}]} for i in range(20)}
     monkeypatch.setattr(schema_trial, "SECONDS", 30)  # however busy the machine is

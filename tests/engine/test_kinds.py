@@ -260,20 +260,3 @@ def test_kind_stopped_within_a_step_leaves_nothing_that_harms_the_next_start(
     monkeypatch.undo()
     with running(model, batch=128, saved=saved()) as work:
         assert same(expected, say(work, long))
-
-
-def test_kind_says_the_same_while_others_are_brought_back(model: Model) -> None:
-    """To restore one is to look for cells, and llama.cpp finds them behind the windows of others."""
-    first, second = prompt_of(60, 200), prompt_of(61, 300)
-    branch = [*second[:70], *prompt_of(62, 20)]
-    with running(model, batch=512) as work:
-        expected = say(work, [*first, 9], branch)
-    with running(model, batch=512, saved=SavedPrefixes(1 << 30, whole=model.saves_whole)) as work:
-        say(work, first, max_tokens=1)
-        say(work, *(prompt_of(seed, 400) for seed in (63, 64)), max_tokens=1)
-        say(work, prompt_of(65, 10), max_tokens=1)
-        slow = work.submit(second, **{**LONG, "client": "other"})
-        others = [work.submit(prompt, **SAYS) for prompt in ([*first, 9], branch)]
-        work.wait(3)
-        assert same(expected, [chosen(work, other) for other in others])
-        assert work.finished(slow).usage.completion == LONG["max_tokens"]

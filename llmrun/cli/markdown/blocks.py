@@ -11,7 +11,7 @@ from llmrun.cli.markdown.inline import Inline
 from llmrun.cli.markdown.wrap import painted
 
 if TYPE_CHECKING:
-    from rich.console import Console
+    from rich.console import Console, JustifyMethod
 
 CONTEXT = 400  # lines of code that a line is understood by; a longer file would cost more and more a line
 _DELIMITER = re.compile(r"\|?\s*:?-+:?\s*(\|\s*:?-+:?\s*)*\|?\s*")
@@ -57,9 +57,9 @@ def table(lines: Sequence[str], width: int) -> str:
     for number, title in enumerate(head):
         dash = dashes[number].plain if number < len(dashes) else ""
         right = dash.endswith(":")
-        justify = "center" if right and dash.startswith(":") else "right" if right else "left"
+        justify: JustifyMethod = "center" if right and dash.startswith(":") else "right" if right else "left"
         # Folded: of a word that is wider than its column nothing is lost.
-        drawn.add_column(title, justify=justify, overflow="fold")  # type: ignore[arg-type]  # one of three words
+        drawn.add_column(title, justify=justify, overflow="fold")
     for row in rows:
         drawn.add_row(*row[: len(head)])
     console, out = _console(width)
