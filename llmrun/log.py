@@ -36,6 +36,8 @@ _COMMANDS = (*range(32), *range(127, 160), 0x2028, 0x2029, *range(0x202A, 0x202F
 _ONE_LINE = {code: repr(chr(code))[1:-1] for code in _COMMANDS}
 _LINES = {code: text for code, text in _ONE_LINE.items() if code != ord("\n")}
 
+_HUNG_UP = "socket.send() raised exception."  # asyncio, of each write to a connection that its client closed
+
 _request: ContextVar[str] = ContextVar("request", default="")
 
 
@@ -47,6 +49,15 @@ def note_request(request_id: str) -> None:
 def fields(**values: Any) -> dict[str, Any]:
     """The `extra` of a logger's call: what its message says, for programs to read."""
     return {"fields": values}
+
+
+def adopt(*names: str) -> None:
+    """Write the records of other libraries' loggers in our form too, each cut to its first line: those behind
+    it quote objects, and with them what people send. That somebody hung up is no record."""
+    for name in names:
+        logger = logging.getLogger(name)
+        logger.handlers[:] = ROOT.handlers
+        logger.filters[:] = [_first_line]
 
 
 def record_of(line: bytes, logger: str) -> logging.LogRecord | None:
@@ -69,6 +80,12 @@ def _completed(record: logging.LogRecord) -> bool:
     record.request = getattr(record, "request", _request.get())
     record.fields = getattr(record, "fields", {})
     return True
+
+
+def _first_line(record: logging.LogRecord) -> bool:
+    """A logger's filter: cuts a record to its first line; False for what is not worth telling."""
+    record.msg, record.args = record.getMessage().partition("\n")[0], ()
+    return record.msg != _HUNG_UP
 
 
 def _message(record: logging.LogRecord) -> str:

@@ -1,9 +1,12 @@
 from __future__ import annotations
 
+import asyncio
 import contextvars
+import gc
 import json
 import logging
 import re
+import socket
 from collections.abc import Iterator
 
 import pytest
@@ -18,6 +21,8 @@ def _restored() -> Iterator[None]:
     yield
     log.ROOT.handlers[:], log.ROOT.propagate = handlers, propagate
     log.ROOT.setLevel(level)
+    adopted = logging.getLogger("asyncio")
+    adopted.handlers[:], adopted.filters[:] = [], []
 
 
 def test_setup_text_writes_to_stderr_only(capsys: pytest.CaptureFixture[str]) -> None:
@@ -134,3 +139,44 @@ def test_setup_json_time_is_iso_8601_with_milliseconds_and_offset(capsys: pytest
     logging.getLogger("llmrun.part").info("said")
     text = json.loads(capsys.readouterr().err)["time"]
     assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}[+-]\d\d:\d\d", text)
+
+
+@pytest.mark.parametrize("fmt", LOG_FORMATS)
+def test_adopt_asyncio_writes_what_happened_and_not_what_it_quotes(
+    capsys: pytest.CaptureFixture[str], fmt: str
+) -> None:
+    log.setup(fmt=fmt)
+    log.adopt("asyncio")
+
+    async def fail() -> None:
+        raise ValueError("-".join(("Mellon", "7315")))  # a traceback has the line itself
+
+    async def forget() -> None:
+        task = asyncio.create_task(fail())
+        await asyncio.wait({task})
+        del task
+        gc.collect()
+
+    asyncio.run(forget())
+    told = capsys.readouterr().err
+    assert "Task exception was never retrieved" in told
+    assert "ValueError" in told
+    assert "Mellon-7315" not in told
+
+
+def test_adopt_asyncio_writes_to_a_closed_connection_are_no_records(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    log.setup()
+    log.adopt("asyncio")
+
+    async def write_to_who_hung_up() -> None:
+        ours, theirs = socket.socketpair()
+        _, writer = await asyncio.open_connection(sock=ours)
+        theirs.close()
+        for _ in range(20):
+            writer.write(b"a")
+        writer.close()
+
+    asyncio.run(write_to_who_hung_up())
+    assert capsys.readouterr().err == ""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import logging
 import signal
 import socket
 import threading
@@ -67,8 +66,7 @@ class Server(uvicorn.Server):
                 ssl_keyfile=tls.key if tls else None,
             )
         )
-        for name in ("uvicorn", "asyncio"):
-            logging.getLogger(name).handlers[:] = log.ROOT.handlers
+        log.adopt("uvicorn.error", "asyncio")
 
     async def run_on(self, listener: socket.socket) -> None:
         """Serve until asked to end; then every runner has ended."""

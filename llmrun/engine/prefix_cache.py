@@ -88,6 +88,13 @@ class PrefixCache:
         self.drop(victim)
         return True
 
+    def evict_all(self) -> bool:
+        """Save and drop every retained prefix; False: there was none."""
+        some = False
+        while self.evict():
+            some = True
+        return some
+
     def drop(self, kv: Resident) -> None:
         """Give up the cells and the slot of what nothing runs in."""
         self._new.pop(kv, None)
@@ -227,6 +234,5 @@ class PrefixCache:
 
     def close(self) -> None:
         """Save everything that is retained; returns when it is where it goes."""
-        while self.evict():
-            pass
+        self.evict_all()
         self.saved.close()

@@ -160,9 +160,7 @@ class Scheduler:
 
     def refused(self) -> bool:
         """llama.cpp found no place for the rows: free some. False when there is nothing to free."""
-        if self.prefixes.evict():
-            while self.prefixes.evict():
-                pass
+        if self.prefixes.evict_all():
             return True
         if len(self.running) > 1:
             self._swap_out(self.running[-1])
@@ -296,8 +294,7 @@ class Scheduler:
     def _start_over(self) -> None:
         """Clear the KV cache, for in some of its cells is what is no number. Prefixes that are retained are
         saved, answers swapped out; prompts, of which no logits were seen yet, are computed anew."""
-        while self.prefixes.evict():
-            pass
+        self.prefixes.evict_all()
         while self.running:
             sequence = self.running[-1]
             if not sequence.decoding:
