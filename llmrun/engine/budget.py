@@ -8,6 +8,9 @@ want short ones, for each gets one token a step. Both are bounds, and the first 
 - As long as that leaves a choice, a step takes `BUSY_STEP_S`: the inter-token latency of the answers while a
   prompt arrives. Where it does not, all steps of the prompt have one bound: see `llmrun.engine.even_steps`.
 
+Answers that began in this moment, beside prompts that came before that, are one burst: they wait for the
+others' first tokens, as those waited for theirs, and the prompts' steps are as large as without answers.
+
 What is fixed and what a token costs is followed by `PrefillCost`. Steps of one size would not tell the two
 apart: where it is too unsure of what a large step takes, each second one is half as large, or twice where
 half would be less than a tile.
@@ -45,17 +48,17 @@ class PrefillBudget:
         self._sizes: list[int] = [*range(TILE, most, TILE), most]
         self._varied = False
 
-    def tokens(self, answers: int, alone: float, prompt: Span) -> int:
+    def tokens(self, answers: int, alone: float, prompt: Span, *, burst: bool = False) -> int:
         """Of the next step; `prompt`: the longest of those that it is of. `answers` are decoded in it, which
-        would take `alone` seconds."""
-        known = self.cost.known
+        would take `alone` seconds; `burst`: they do not mind."""
+        known, paced = self.cost.known, answers > 0 and not burst
         if known is None:
-            return max(1, min(TILE, self._most) - answers) if answers else self._most
+            return max(1, (min(TILE, self._most) if paced else self._most) - answers)
         sizes = [rows for rows in self._sizes if rows > answers] or [self._most + answers]
         times = self._times(known, sizes, answers, alone)
-        bound = max(BUSY_STEP_S if answers else IDLE_STEP_S, shortest_bound(times, prompt, LEAST_SPEED))
+        bound = max(BUSY_STEP_S if paced else IDLE_STEP_S, shortest_bound(times, prompt, LEAST_SPEED))
         place = int(times.best(prompt.done, bound))
-        if answers and self._vary(prompt.done, alone):
+        if paced and self._vary(prompt.done, alone):
             place = (place - 1) // 2 if place else min(1, len(sizes) - 1)
         return sizes[place] - answers
 

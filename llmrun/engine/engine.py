@@ -19,7 +19,7 @@ from llmrun.engine.finite import NotFinite, check_finite
 from llmrun.engine.inbox import Inbox, Note
 from llmrun.engine.job import Job
 from llmrun.engine.request import EngineRequest
-from llmrun.engine.rows import Prefill, Row, longest_prompt, prefill_of, slot_of
+from llmrun.engine.rows import Prefill, Row, is_burst, longest_prompt, prefill_of, slot_of
 from llmrun.engine.saved_prefixes import SavedPrefixes
 from llmrun.engine.scheduler import Scheduler
 from llmrun.engine.scoring import rows_at_once, score
@@ -199,7 +199,8 @@ class Engine:
         running = self.scheduler.running
         tokens = sum(s.decoding for s in running)
         if self.scheduler.wants_more:  # a decode step is not to pay for working it out
-            tokens += self.budget.tokens(tokens, self._alone(tokens), longest_prompt(running))
+            burst = is_burst(running, self._clock())
+            tokens += self.budget.tokens(tokens, self._alone(tokens), longest_prompt(running), burst=burst)
         return min(tokens, self._batch.capacity)
 
     def _room_for(self, rows: int) -> int:

@@ -38,7 +38,9 @@ class Job:
 
     def sampled(self, sequence: Sequence, now: float) -> None:
         """A step gave one of the answers a token or more."""
-        if sequence.last_token is not None:
+        if sequence.last_token is None:
+            sequence.first_token = now
+        else:
             self.gaps.add(now - sequence.last_token)
         sequence.last_token = now
         if self.first_token is None:

@@ -9,6 +9,9 @@ from llmrun.engine.budget import scored_shares
 from llmrun.engine.even_steps import Span
 from llmrun.engine.sequence import Sequence
 
+BURST_S = 1.0
+"""Seconds from an answer's first token within which it waits for prompts that had come before that."""
+
 
 class Row(NamedTuple):
     """`length` pending tokens of a sequence, from its `computed` on. `output`: the last is sampled from."""
@@ -46,6 +49,14 @@ def longest_prompt(running: Several[Sequence]) -> Span:
     if not prompts:
         return Span(0, 0, 0)
     return max(map(_span, prompts), key=lambda span: span.end - span.start)
+
+
+def is_burst(running: Several[Sequence], now: float) -> bool:
+    """Whether what is being computed came together: every answer has begun within the last `BURST_S`, after
+    all the prompts had come."""
+    begun = [s.first_token or 0.0 for s in running if s.decoding]
+    came = [s.request.arrived for s in running if not s.decoding]
+    return bool(begun and came) and min(begun) >= max(*came, now - BURST_S)
 
 
 def _span(sequence: Sequence) -> Span:

@@ -29,7 +29,7 @@ class Sequence:
 
     `draft` are guesses at the tokens to come, computed with the next row that is sampled from. They are
     no part of the answer. `drafted` of them were computed so far, `accepted` of these became part of it.
-    `last_token`: when its newest came, on the engine's clock.
+    `first_token`, `last_token`: when its first and its newest came, on the engine's clock.
     `scored`: the prompt's tokens before this place need no log probability any more.
     """
 
@@ -48,6 +48,7 @@ class Sequence:
         self.lines = Lines.of(request.min_indent, request.line_seconds)
         self.pending_logprobs: list[TokenLogprob] = []
         self.pending_tokens: list[int] = []
+        self.first_token: float | None = None
         self.last_token: float | None = None
         self.draft: tuple[int, ...] = ()
         self.drafted = self.accepted = 0

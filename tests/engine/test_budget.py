@@ -160,6 +160,13 @@ def test_tokens_before_any_step_are_few_beside_answers_and_else_the_whole_batch(
     assert PrefillBudget(512).tokens(0, 0.0, behind(0)) == 512
 
 
+@pytest.mark.parametrize("known", [None, Cost(0.02, 0.0014, 0)])
+def test_tokens_beside_answers_of_the_same_burst_are_as_many_as_alone(known: Cost | None) -> None:
+    budget = PrefillBudget(512, PrefillCost(known))
+    assert budget.tokens(3, 0.02, behind(0), burst=True) + 3 == budget.tokens(0, 0.02, behind(0)) == 512
+    assert budget.tokens(3, 0.02, behind(0)) + 3 < 512
+
+
 def test_tokens_are_never_more_than_the_batch_holds() -> None:
     for known in (None, Cost(0.001, 1e-6, 0), Cost(1.0, 1.0, 0)):
         budget = PrefillBudget(4, PrefillCost(known))

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from llmrun.engine.even_steps import Span
-from llmrun.engine.rows import longest_prompt, prefill_of
+from llmrun.engine.rows import BURST_S, is_burst, longest_prompt, prefill_of
 from tests.engine.test_scheduler import World
 
 
@@ -78,3 +78,37 @@ def test_longest_prompt_beside_answers_alone_is_none() -> None:
     world.add([1, 2], max_tokens=50)
     world.step()
     assert longest_prompt(world.scheduler.running) == Span(0, 0, 0)
+
+
+def test_is_burst_answer_that_has_just_begun_beside_prompts_that_had_come_before() -> None:
+    world = World(cells=256)
+    (answer,) = world.add([1, 2], max_tokens=50)
+    world.add(list(range(100, 200)))
+    world.step(budget=4)
+    running, began = world.scheduler.running, float(world.arrivals)
+    answer.first_token = began
+    assert is_burst(running, began)
+    assert is_burst(running, began + BURST_S)
+    assert not is_burst(running, began + BURST_S + 0.01)
+    answer.first_token = began - 0.01
+    assert not is_burst(running, began)  # its reader saw it begin when there was nobody else
+
+
+def test_is_burst_one_older_answer_is_enough_that_none_is() -> None:
+    world = World(cells=256)
+    answers = [world.add([first, 2], max_tokens=50)[0] for first in (1, 3)]
+    world.add(list(range(100, 200)))
+    world.step(budget=8)
+    answers[0].first_token, answers[1].first_token = 3.0, 5.0
+    assert is_burst(world.scheduler.running, 3.5)
+    assert not is_burst(world.scheduler.running, 5.0)
+
+
+def test_is_burst_answers_alone_and_prompts_alone_are_none() -> None:
+    world = World(cells=256)
+    (prompt,) = world.add([1, 2], max_tokens=50)
+    world.scheduler.admit()
+    assert not is_burst(world.scheduler.running, 1.0)
+    world.step()
+    prompt.first_token = 1.0
+    assert not is_burst(world.scheduler.running, 1.0)
