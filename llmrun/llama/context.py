@@ -108,6 +108,7 @@ class Context:
         """For steps of a row or so, until `use_threads`."""
         self._threads: int | None = None  # as the settings say
         self._row = ctypes.c_float * model.vocab.size
+        self._logits: dict[int, npt.NDArray[np.float32]] = {}  # by address: llama.cpp reuses its rows
         self._memory = lib.llama_get_memory(self._pointer)
         self._adapters = native_adapters(adapters)
         self._scales: tuple[float, ...] = (0.0,) * len(adapters)
@@ -162,8 +163,11 @@ class Context:
 
     def logits(self, row: int) -> npt.NDArray[np.float32]:
         """A view of an output row's logits, shape [vocab]; valid until the next decode."""
-        data = lib.llama_get_logits_ith(self.pointer, row)
-        return np.ctypeslib.as_array(self._row.from_address(ctypes.addressof(data.contents)))
+        at = ctypes.addressof(lib.llama_get_logits_ith(self.pointer, row).contents)
+        view = self._logits.get(at)
+        if view is None:
+            view = self._logits[at] = np.ctypeslib.as_array(self._row.from_address(at))
+        return view
 
     # --- memory of sequences: no arithmetic is done; only `restore`, and `share` of a copy, write cells
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Iterable
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -33,6 +34,8 @@ class SamplerChain:
         chain_params = lib.llama_sampler_chain_default_params()
         self._chain: ctypes.c_void_p | None = lib.llama_sampler_chain_init(chain_params)
         self._candidates = self._tokens = np.empty(0, CANDIDATE)
+        self._array = lib.llama_token_data_array()
+        self._data: Any  # a pointer, which the bindings' types take for an array
         parts = parts_of(vocab, params, seed, ctx)
         for sampler in parts.native:
             lib.llama_sampler_chain_add(self._chain, sampler)
@@ -85,15 +88,13 @@ class SamplerChain:
     def _room(self, count: int, logits: npt.NDArray[np.float32]) -> npt.NDArray[np.void]:
         if len(self._candidates) < count:  # kept: fresh memory of this size costs more than its use
             self._candidates = np.empty(len(logits), CANDIDATE)
+            self._data = ctypes.cast(self._candidates.ctypes.data, lib.llama_token_data_p)
         return self._candidates[:count]
 
     def _choose(self, candidates: npt.NDArray[np.void]) -> int:
-        array = lib.llama_token_data_array(
-            data=ctypes.cast(candidates.ctypes.data, lib.llama_token_data_p),
-            size=len(candidates),
-            selected=-1,
-            sorted=False,
-        )
+        """One of these, which are the first of `_candidates`."""
+        array = self._array
+        array.data, array.size, array.selected, array.sorted = self._data, len(candidates), -1, False
         self._apply(array)
         return int(array.data[array.selected].id)  # samplers may move `data` on
 
