@@ -63,7 +63,7 @@ def cause(log: str) -> str | None:
         ),
         (r"No module named '?pip\b", ".venv has no pip. Give it one: .venv/bin/python -m ensurepip"),
         (
-            r"requires a different Python",
+            r"llmrun'? requires a different Python",  # pip says so of packages that it passes over too
             "the Python in .venv is none of 3.10 to 3.14. Remove it: rm -r .venv",
         ),
         (r"No space left on device", "the disk is full. Free about 2 GB and run again"),

@@ -46,20 +46,24 @@ def say(text: str) -> None:
     print(text, file=sys.stderr, flush=True)
 
 
+def doing(log: str) -> str:
+    """What pip was at by the end of its output: its latest line, or how far llama.cpp's build is."""
+    lines = (line.strip() for line in reversed(log.split("\n")))
+    last = next((line for line in lines if line and "WARNING:" not in line), "")
+    built = re.match(r"\[(\d+)/(\d+)\]", last)  # as ninja counts
+    return f"building llama.cpp: {100 * int(built[1]) // int(built[2])} %" if built else last
+
+
 @contextlib.contextmanager
 def progress() -> Iterator[None]:
-    """While the body runs: time and pip's latest line; rewritten on a terminal, else every 30 seconds."""
+    """While the body runs: time and what pip does; rewritten on a terminal, else every 30 seconds."""
     live = sys.stderr.isatty()
     started = time.monotonic()
     over = threading.Event()
 
     def tick() -> None:
         while not over.wait(1 if live else 30):
-            lines = LOG.read_text("utf-8", "replace").split("\n")
-            last = next(
-                (line.strip() for line in reversed(lines) if line.strip() and "WARNING:" not in line), ""
-            )
-            text = f"  {time.monotonic() - started:.0f} s  {last}"
+            text = f"  {time.monotonic() - started:.0f} s  {doing(LOG.read_text('utf-8', 'replace'))}"
             text = text[: shutil.get_terminal_size().columns - 1]
             print(f"\r\x1b[K{text}" if live else text, end="" if live else "\n", file=sys.stderr, flush=True)
 
@@ -178,7 +182,8 @@ def install(wanted: Install, lock: int) -> None:
     os.environ.setdefault("SKBUILD_CMAKE_ARGS", f"-DCMAKE_PROJECT_INCLUDE={LLAMA}")
     target = ".[dev]" if wanted.dev else "."
     try:
-        run(PYTHON, "-m", "pip", "install", *cache, "--editable", target, lock=lock)
+        # Only with -v a build says how far it is.
+        run(PYTHON, "-m", "pip", "install", "-v", *cache, "--editable", target, lock=lock)
     except InstallError:
         UNFINISHED.unlink()
         raise
