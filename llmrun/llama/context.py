@@ -72,7 +72,7 @@ class Context:
     def __init__(self, model: Model, settings: ContextSettings, adapters: Sequence[Adapter] = ()) -> None:
         params = lib.llama_context_default_params()
         params.n_ctx = settings.ctx if settings.unified else settings.ctx * settings.slots
-        params.n_batch = settings.batch
+        params.n_batch = max(settings.batch, settings.slots)  # llama.cpp aborts where it has fewer rows
         params.n_ubatch = min(settings.batch, settings.at_once or settings.batch)
         params.n_seq_max = settings.slots
         params.n_threads = settings.threads

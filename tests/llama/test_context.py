@@ -36,6 +36,24 @@ def test_decode_in_two_parts_gives_the_logits_of_one(model: Model) -> None:
     np.testing.assert_allclose(_decode(context, IDS[13:], 13, 1), whole, atol=1e-3)
 
 
+def test_decode_with_more_slots_than_a_batch_has_rows_computes(model: Model) -> None:
+    wide, narrow = tiny_context(model), tiny_context(model, slots=8, batch=4)
+    np.testing.assert_allclose(_decode(narrow, IDS[:4], 0, 7), _decode(wide, IDS[:4], 0, 7), atol=1e-3)
+
+
+def test_logits_are_those_of_the_newest_step_however_many_rows_it_has(model: Model) -> None:
+    context = tiny_context(model)
+    one = _decode(context, IDS, 0, 0)
+    batch = Batch(64)
+    first = batch.add(IDS, 0, 1, outputs=20)  # llama.cpp gets other memory for so many
+    assert context.decode(batch) is DecodeStatus.OK
+    np.testing.assert_allclose(context.logits(first + 19), one, atol=1e-3)
+    kept = [context.logits(first + at) for at in range(20)]
+    assert len({row.tobytes() for row in kept}) == 20
+    again = _decode(context, IDS, 0, 2)
+    np.testing.assert_allclose(again, one, atol=1e-3)
+
+
 def test_decode_rows_of_two_sequences_do_not_mix(model: Model) -> None:
     context = tiny_context(model)
     first, second = _decode(context, IDS, 0, 0), _decode(context, IDS[::-1].copy(), 0, 1)
