@@ -48,10 +48,13 @@ def say(text: str) -> None:
 
 def doing(log: str) -> str:
     """What pip was at by the end of its output: its latest line, or how far llama.cpp's build is."""
+    build = log.rpartition("Building wheel for llama-cpp-python")[2]
+    counts = re.findall(r"^\s*\[(\d+)/(\d+)\]", build, re.MULTILINE)  # ninja's
+    if counts and "Created wheel" not in build:
+        done, steps = map(int, counts[-1])
+        return f"building llama.cpp: {100 * done // steps} %"
     lines = (line.strip() for line in reversed(log.split("\n")))
-    last = next((line for line in lines if line and "WARNING:" not in line), "")
-    built = re.match(r"\[(\d+)/(\d+)\]", last)  # as ninja counts
-    return f"building llama.cpp: {100 * int(built[1]) // int(built[2])} %" if built else last
+    return next((line for line in lines if line and "WARNING:" not in line), "")
 
 
 @contextlib.contextmanager
