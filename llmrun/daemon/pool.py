@@ -198,9 +198,6 @@ class RunnerPool:
             log.info(
                 "%s is ready after %.1f s (%d tokens of context)", name, time.monotonic() - began, info.ctx
             )
-            if info.ctx > info.ctx_train:
-                trained = "%s was trained for %d tokens; what is said behind them may make no sense"
-                log.warning(trained, name, info.ctx_train)
             self._counters.loads[name] += 1
             self._book.ready(name, info)
 

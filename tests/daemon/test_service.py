@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 from pathlib import Path
 
 import msgspec
@@ -96,19 +95,6 @@ def test_twenty_first_requests_make_one_load(tmp_path: Path) -> None:
             assert store.loads() == ["a"]
 
     run(story())
-
-
-@pytest.mark.parametrize(("ctx", "warnings"), [(8192, 0), (8193, 1)])
-def test_context_beyond_what_the_model_was_trained_for_is_warned_of_in_the_log(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture, ctx: int, warnings: int
-) -> None:
-    async def story() -> None:
-        async with serving(FakeStore(tmp_path, a="good")) as service:
-            assert [event async for event in service.ask(request("3", options=Options(ctx=ctx)))]
-
-    caplog.set_level(logging.WARNING, "llmrun")
-    run(story())
-    assert ["8192" in message for message in caplog.messages] == [True] * warnings
 
 
 def test_two_models_run_side_by_side(tmp_path: Path) -> None:
