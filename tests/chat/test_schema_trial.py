@@ -52,7 +52,7 @@ def _number(**keywords: object) -> dict[str, Any]:
 def test_fault_of_exploding_patterns_ends_in_bounded_time(schema: dict[str, Any]) -> None:
     began = time.monotonic()
     fault = _fault(schema)
-    assert time.monotonic() - began < SECONDS + 1
+    assert time.monotonic() - began < SECONDS + 5
     assert fault is not None
     assert "too long" in fault.what
 

@@ -14,7 +14,8 @@ from llmrun.engine.request import Adapters
 from llmrun.llama import Adapter, Model
 from llmrun.types import Failed
 from tests.support.events import joined_text
-from tests.support.models import Running, running
+from tests.support.likeness import Chosen, chosen, same, say
+from tests.support.models import running
 from tests.support.tiny import write_llama, write_lora
 
 PROMPTS = [[random.Random(seed).randrange(10, 260) for _ in range(9 + 5 * seed)] for seed in range(4)]
@@ -38,30 +39,23 @@ def adapted(folder: Path) -> Iterator[tuple[Model, list[Adapter]]]:
     model.close()
 
 
-Said = dict[tuple[Adapters, int], list[int]]
-
-
-def tokens_of(work: Running, request: str) -> list[int]:
-    """The prompt's and the answer's tokens."""
-    return list(work.stopped(request).tokens)
+Said = dict[tuple[Adapters, int], Chosen]
 
 
 @pytest.fixture(scope="module")
 def alone(adapted: tuple[Model, list[Adapter]]) -> Said:
-    """The tokens of each prompt and its answer under each set, computed with nothing else there."""
+    """What each prompt is answered under each set, computed with nothing else there."""
     model, adapters = adapted
     said = {}
-    for chosen in SETS:
+    for one in SETS:
         for number, prompt in enumerate(PROMPTS):
             with running(model, adapters=adapters) as work:
-                request = work.submit(prompt, adapters=chosen, tokens=True)
-                work.wait()
-                said[chosen, number] = tokens_of(work, request)
+                (said[one, number],) = say(work, prompt, adapters=one)
     return said
 
 
 def test_engine_sets_of_adapters_say_different_things(alone: Said) -> None:
-    assert len({tuple(alone[chosen, 0]) for chosen in SETS}) == len(SETS)
+    assert len({tuple(token.id for token in alone[chosen, 0]) for chosen in SETS}) == len(SETS)
 
 
 @pytest.mark.parametrize(("chosen", "scale"), [(FIRST, 1.0), (HALF, 0.5)])
@@ -81,10 +75,9 @@ def test_engine_tokens_with_an_adapter_equal_llama_cpp_python(
     )
     for number, prompt in enumerate(PROMPTS):
         oracle.reset()
-        expected = alone[chosen, number]
-        count = len(expected) - len(prompt)
+        expected = [token.id for token in alone[chosen, number]]
         made = oracle.generate(prompt, temp=0, repeat_penalty=1.0)
-        assert [*prompt, *itertools.islice(made, count)] == expected
+        assert list(itertools.islice(made, len(expected))) == expected
     oracle.close()
 
 
@@ -94,10 +87,10 @@ def test_engine_sets_together_say_what_each_says_alone(
     model, adapters = adapted
     wanted = [(chosen, number) for number in range(len(PROMPTS)) for chosen in SETS]
     with running(model, adapters=adapters, parallel=6, slots=14) as work:
-        asked = [work.submit(PROMPTS[number], adapters=chosen, tokens=True) for chosen, number in wanted]
+        asked = [work.submit(PROMPTS[number], adapters=one, logprobs=3) for one, number in wanted]
         work.wait(len(asked))
-        said = [tokens_of(work, request) for request in asked]
-    assert said == [alone[key] for key in wanted]
+        said = [chosen(work, request) for request in asked]
+    assert same([alone[key] for key in wanted], said)
 
 
 def test_engine_prefix_computed_with_other_adapters_is_not_taken(
@@ -106,11 +99,11 @@ def test_engine_prefix_computed_with_other_adapters_is_not_taken(
     model, adapters = adapted
     prompt = PROMPTS[3]
     with running(model, adapters=adapters) as work:
-        for chosen, cached in ((FIRST, 0), (SECOND, 0), (NONE, 0), (FIRST, len(prompt) - 1), (HALF, 0)):
-            request = work.submit(prompt, adapters=chosen, tokens=True)
+        for one, cached in ((FIRST, 0), (SECOND, 0), (NONE, 0), (FIRST, len(prompt) - 1), (HALF, 0)):
+            request = work.submit(prompt, adapters=one, logprobs=3)
             work.wait()
-            assert work.finished(request).usage.cached == cached, chosen
-            assert tokens_of(work, request) == alone[chosen, 3]
+            assert work.finished(request).usage.cached == cached, one
+            assert same([alone[one, 3]], [chosen(work, request)])
 
 
 def test_engine_sets_that_swap_each_other_out_say_the_same(
@@ -118,12 +111,11 @@ def test_engine_sets_that_swap_each_other_out_say_the_same(
 ) -> None:
     model, adapters = adapted
     with running(model, adapters=adapters, ctx=256, parallel=5, slots=10) as work:
-        asked = [work.submit(PROMPTS[3], adapters=one, max_tokens=60, tokens=True) for one in SETS]
+        asked = [work.submit(PROMPTS[3], adapters=one, max_tokens=200, logprobs=3) for one in SETS]
         work.wait(len(asked))
         assert work.engine.scheduler.preemptions
-        for chosen, request in zip(SETS, asked, strict=True):
-            expected = alone[chosen, 3]
-            assert tokens_of(work, request)[: len(expected)] == expected
+        said = [chosen(work, request)[: len(alone[one, 3])] for one, request in zip(SETS, asked, strict=True)]
+    assert same([alone[one, 3] for one in SETS], said)
 
 
 LONG = [random.Random(9).randrange(10, 260) for _ in range(200)]

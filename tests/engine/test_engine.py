@@ -6,15 +6,24 @@ import codecs
 import logging
 import random
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from llmrun.engine import ThreadChoice
+from llmrun.engine.request import Shift
 from llmrun.errors import LlmrunError
 from llmrun.llama import Model
 from llmrun.types import Failed, Finished, Progress, SamplingParams, Started, Stopped, Text
 from tests.support.events import joined_text
+from tests.support.likeness import chosen, same, say
 from tests.support.models import running
+
+ENDLESS: dict[str, Any] = {
+    "max_tokens": 100_000,
+    "shift": Shift(200, 4),
+    "params": SamplingParams(temperature=0, logit_bias=dict.fromkeys((2, 4), -1e9)),
+}
 
 
 def _prompt(seed: int, length: int) -> list[int]:
@@ -35,21 +44,19 @@ def test_engine_one_request_says_started_then_text_then_one_end(model: Model) ->
 def test_engine_many_requests_together_say_what_each_says_alone(model: Model) -> None:
     prompts = [_prompt(seed, 5 + 7 * seed) for seed in range(6)]
     with running(model) as work:
-        alone = [work.answer(prompt) for prompt in prompts]
+        alone = say(work, *prompts)
     with running(model, parallel=6, slots=12) as work:
-        together = [work.submit(prompt) for prompt in prompts]
-        work.wait(len(prompts))
-        assert [joined_text(work.events[request]) for request in together] == alone
+        assert same(alone, say(work, *prompts, together=True))
 
 
 @pytest.mark.parametrize("kv_type", ["f16", "q8_0"])
 def test_engine_cached_prefix_changes_no_text(model: Model, kv_type: str) -> None:
     prompt = _prompt(1, 100)
     with running(model, kv_type=kv_type) as work:
-        first = work.answer(prompt)
-        again = work.submit(prompt)
+        first = say(work, prompt)
+        again = work.submit(prompt, logprobs=3)
         work.wait()
-        assert joined_text(work.events[again]) == first
+        assert same(first, [chosen(work, again)])
         assert work.finished(again).usage.cached == 99
 
 
@@ -57,21 +64,21 @@ def test_engine_one_word_changed_at_the_end_computes_the_tail(model: Model) -> N
     prompt = _prompt(2, 100)
     changed = [*prompt[:-3], 20, 21, 22]
     with running(model) as work:
-        expected = work.answer(changed)
+        expected = say(work, changed)
     with running(model) as work:
         work.answer(prompt)
-        request = work.submit(changed)
+        request = work.submit(changed, logprobs=3)
         work.wait()
         assert work.finished(request).usage.cached == 97
-        assert joined_text(work.events[request]) == expected
+        assert same(expected, [chosen(work, request)])
 
 
 def test_engine_small_batches_change_no_text(model: Model) -> None:
     prompt = _prompt(3, 150)
     with running(model, batch=256) as work:
-        whole = work.answer(prompt)
+        whole = say(work, prompt)
     with running(model, batch=16) as work:
-        assert work.answer(prompt) == whole
+        assert same(whole, say(work, prompt))
 
 
 def test_engine_progress_is_said_once_a_step_where_wanted(model: Model) -> None:
@@ -145,11 +152,9 @@ def test_engine_late_answer_ends_with_its_line(model: Model) -> None:
 def test_engine_cells_run_out_all_finish_with_the_text_they_say_alone(model: Model) -> None:
     prompts = [_prompt(seed, 60) for seed in range(4)]
     with running(model, ctx=512) as work:
-        alone = [work.answer(prompt, max_tokens=120) for prompt in prompts]
+        alone = say(work, *prompts, max_tokens=120)
     with running(model, ctx=256) as work:
-        requests = [work.submit(prompt, max_tokens=120) for prompt in prompts]
-        work.wait(4)
-        assert [joined_text(work.events[request]) for request in requests] == alone
+        assert same(alone, say(work, *prompts, together=True, max_tokens=120))
         assert work.engine.scheduler.preemptions > 0
 
 
@@ -253,7 +258,7 @@ def test_engine_logprobs_of_greedy_name_the_chosen_token_first(model: Model) -> 
 
 def test_engine_cancel_waiting_and_running_ends_each_once_and_frees_the_cells(model: Model) -> None:
     with running(model, parallel=1) as work:
-        answering = work.submit(_prompt(14, 9), max_tokens=None)
+        answering = work.submit(_prompt(14, 9), **ENDLESS)
         waiting = work.submit(_prompt(15, 9))
         work.wait_for_text(answering)
         for request in (waiting, answering, answering):
@@ -270,7 +275,7 @@ def test_engine_cancel_waiting_and_running_ends_each_once_and_frees_the_cells(mo
 
 def test_engine_stopped_with_open_requests_fails_them(model: Model) -> None:
     with running(model) as work:
-        request = work.submit(_prompt(17, 9), max_tokens=None)
+        request = work.submit(_prompt(17, 9), **ENDLESS)
         work.wait_for_text(request)
         work.engine.stop()
         work.wait()
@@ -353,10 +358,10 @@ def test_engine_counters_tell_prompts_from_answers_and_cancelled_from_ended(mode
 def test_engine_other_threads_change_no_text(model: Model) -> None:
     prompts = [_prompt(seed, 5 + 7 * seed) for seed in range(4)]
     with running(model) as work:
-        alone = [work.answer(prompt, max_tokens=80) for prompt in prompts]
+        alone = say(work, *prompts, max_tokens=80)
     choice = ThreadChoice(3)
     with running(model, threads=choice) as work:
-        assert [work.answer(prompt, max_tokens=80) for prompt in prompts] == alone
+        assert same(alone, say(work, *prompts, max_tokens=80))
         assert choice.explored or choice.threads < 3
 
 

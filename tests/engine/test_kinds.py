@@ -16,8 +16,10 @@ from llmrun.engine import SavedPrefixes
 from llmrun.engine.disk_prefixes import DiskPrefixes
 from llmrun.llama import Batch, Context, DecodeStatus, Model
 from llmrun.llama.library import lib
-from llmrun.types import SamplingParams, Text, TokenLogprob
+from llmrun.types import SamplingParams, TokenLogprob
+from tests.support import likeness
 from tests.support.kinds import WRITERS
+from tests.support.likeness import Chosen, chosen, same
 from tests.support.models import Running, running
 
 LENGTH = 24
@@ -25,9 +27,6 @@ ENDS = (2, 4)
 ENDLESS = SamplingParams(temperature=0, logit_bias=dict.fromkeys(ENDS, -1e9))
 SAYS: dict[str, Any] = {"max_tokens": LENGTH, "params": ENDLESS, "logprobs": 3}
 LONG = {**SAYS, "max_tokens": 120}
-NEAR = 0.01
-"""Kernels round differently for batches of different shapes (flash attention sums in half precision): of two
-tokens whose log probabilities are nearer than this, either may be chosen, and what follows tells nothing."""
 
 
 @pytest.fixture(scope="module", params=WRITERS)
@@ -43,37 +42,11 @@ def prompt_of(seed: int, length: int) -> list[int]:
 
 
 PROMPTS = [prompt_of(seed, 20 + 30 * seed) for seed in range(4)]
-Chosen = list[TokenLogprob]
-
-
-def chosen(work: Running, request: str) -> Chosen:
-    return [token for event in work.events[request] if isinstance(event, Text) for token in event.logprobs]
 
 
 def say(work: Running, *prompts: list[int], together: bool = False, **wanted: Any) -> list[Chosen]:
-    """The tokens that are chosen after each prompt, one after the other or all at once."""
-    requests = []
-    for prompt in prompts:
-        requests.append(work.submit(prompt, **{**SAYS, **wanted}))
-        if not together:
-            work.wait()
-    if together:
-        work.wait(len(prompts))
-    return [chosen(work, request) for request in requests]
-
-
-def same(some: list[Chosen], others: list[Chosen]) -> bool:
-    """Whether the choices are the same and equally likely, up to where two tokens were all but alike."""
-    return all(_same(a, b) for a, b in zip(some, others, strict=True))
-
-
-def _same(some: Chosen, others: Chosen) -> bool:
-    for one, other in zip(some, others, strict=True):
-        if abs(one.logprob - other.logprob) > NEAR:
-            return False
-        if one.id != other.id:
-            return any(top.id == other.id and abs(top.logprob - one.logprob) < NEAR for top in one.top)
-    return True
+    """As `likeness.say`, answers that do not end by themselves."""
+    return likeness.say(work, *prompts, together=together, **{**SAYS, **wanted})
 
 
 def reference(model: Model, prompt: list[int]) -> Chosen:

@@ -11,8 +11,8 @@ from llmrun.engine import SavedPrefixes
 from llmrun.engine.disk_prefixes import DiskPrefixes
 from llmrun.engine.drafting import Ngrams
 from llmrun.llama import Model
-from tests.support.events import joined_text
-from tests.support.models import Running, running
+from tests.support.likeness import Chosen, chosen, same, say
+from tests.support.models import running
 
 LAYOUTS = [
     pytest.param({"unified": False, "slots": 4}, id="separate"),
@@ -31,35 +31,31 @@ PROMPTS = [prompt(1, 5), prompt(2, 90), COMMON + prompt(3, 9), COMMON + prompt(4
 
 
 @pytest.fixture(scope="module")
-def alone(model: Model) -> list[str]:
+def alone(model: Model) -> list[Chosen]:
     """What the model says to each prompt by itself, in the usual layout."""
     with running(model) as work:
-        return [work.answer(one) for one in PROMPTS]
-
-
-def texts(work: Running) -> list[str]:
-    asked = [work.submit(one) for one in PROMPTS]
-    work.wait(len(asked))
-    return [joined_text(work.events[one]) for one in asked]
+        return say(work, *PROMPTS)
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_answers_together_and_from_shared_prefixes_say_what_each_says_alone(
-    model: Model, alone: list[str], layout: dict[str, bool]
+    model: Model, alone: list[Chosen], layout: dict[str, bool]
 ) -> None:
     with running(model, parallel=4, **layout) as work:
-        assert texts(work) == alone
+        assert same(alone, say(work, *PROMPTS, together=True))
         assert work.engine.scheduler.shared
-        assert texts(work) == alone
+        assert same(alone, say(work, *PROMPTS, together=True))
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
-def test_answers_with_guesses_say_the_same(model: Model, alone: list[str], layout: dict[str, bool]) -> None:
+def test_answers_with_guesses_say_the_same(
+    model: Model, alone: list[Chosen], layout: dict[str, bool]
+) -> None:
     with running(model, parallel=4, drafters=(Ngrams(512),), **layout) as work:
-        assert texts(work) == alone
+        assert same(alone, say(work, *PROMPTS, together=True))
 
 
-def test_prefix_from_disk_comes_back_into_any_slot(model: Model, alone: list[str], tmp_path: Path) -> None:
+def test_prefix_from_disk_comes_back_into_any_slot(model: Model, alone: list[Chosen], tmp_path: Path) -> None:
     layout = {"unified": False, "slots": 2, "parallel": 2}
     with running(model, saved=SavedPrefixes(0, DiskPrefixes(tmp_path, "k", 1 << 30)), **layout) as work:  # type: ignore[arg-type]
         work.answer(PROMPTS[5])
@@ -67,10 +63,10 @@ def test_prefix_from_disk_comes_back_into_any_slot(model: Model, alone: list[str
     disk.ready.wait(10)
     with running(model, saved=SavedPrefixes(0, disk), **layout) as work:  # type: ignore[arg-type]
         work.submit(PROMPTS[1])
-        again = work.submit(PROMPTS[5])
+        again = work.submit(PROMPTS[5], logprobs=3)
         work.wait(2)
         assert work.finished(again).usage.cached == len(PROMPTS[5]) - 1
-        assert joined_text(work.events[again]) == alone[5]
+        assert same([alone[5]], [chosen(work, again)])
 
 
 def test_answer_ends_with_its_own_cells_however_many_others_have(model: Model) -> None:

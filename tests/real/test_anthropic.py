@@ -186,10 +186,14 @@ def test_models_are_listed(client: anthropic.Anthropic) -> None:
 def test_answer_that_the_daemons_own_time_ends_says_so_and_no_window_is_full(
     home: Path, tmp_path: Path
 ) -> None:
-    running = Daemon(linked_home(home, tmp_path / "own"), LLMRUN_CTX="4096", LLMRUN_TIME_LIMIT="1")
+    running = Daemon(linked_home(home, tmp_path / "own"), LLMRUN_CTX="8192", LLMRUN_TIME_LIMIT="1")
     try:
-        running.http.post("/api/generate", json={"model": DEFAULT_MODEL})  # loading takes its time too
-        asked = ask(max_tokens=3000, messages=[{"role": "user", "content": "Count from 1 to 2000."}])
+        endless = f"FROM {DEFAULT_MODEL}\nPARAMETER ignore_eos true"
+        made = running.http.post("/api/create", json={"model": "endless", "modelfile": endless})
+        assert made.status_code == 200, made.text
+        running.http.post("/api/generate", json={"model": "endless"})  # loading takes its time too
+        # A text that repeats itself is guessed.
+        asked = ask(model="endless", max_tokens=7000, extra_body={"temperature": 1})
         with anthropic.Anthropic(base_url=running.url, api_key="none", max_retries=0, timeout=60) as client:
             whole = client.messages.create(**asked)
             with client.messages.stream(**asked) as parts:
@@ -197,7 +201,7 @@ def test_answer_that_the_daemons_own_time_ends_says_so_and_no_window_is_full(
     finally:
         running.close()
     assert (whole.stop_reason, last.delta.stop_reason) == ("max_tokens", "max_tokens")
-    assert 0 < whole.usage.output_tokens < 3000
+    assert 0 < whole.usage.output_tokens < 7000
     for told in (whole.model_extra, last.model_extra):
         assert told is not None
         assert told["limit"] == "time"

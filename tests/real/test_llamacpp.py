@@ -204,7 +204,9 @@ def test_completion_too_long_is_a_400_with_both_numbers(daemon: Daemon, streams:
 def test_completion_dropped_in_prefill_is_not_computed_to_its_end(daemon: Daemon) -> None:  # B13
     complete(daemon)
     with pytest.raises(httpx.ReadTimeout):
-        daemon.http.post("/completion", json={"prompt": LONG + str(time.time()), "n_predict": 1}, timeout=0.3)
+        daemon.http.post(
+            "/completion", json={"prompt": LONG + str(time.time()), "n_predict": 1}, timeout=0.15
+        )
     assert eventually(daemon.is_at_rest, 3)
 
 

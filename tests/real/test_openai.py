@@ -103,9 +103,9 @@ def test_eight_parallel_streams_begin_as_each_does_alone(client: openai.OpenAI) 
         said = [token for token, _ in got] + [""] * 16  # the end may come in a near tie too
         for (wanted, lead), token in zip(expected[:16], said, strict=False):
             if token != wanted:
-                # What lies in front of an answer's cells moves its logits by up to 0.5: sums are rounded in
-                # another order ("KV layout" in docs/performance.md). It may turn a near tie.
-                assert lead < 0.6, (wanted, token, lead)
+                # What lies in front of an answer's cells moves each of its logits by up to 0.55: sums are
+                # rounded in another order ("KV layout" in docs/performance.md). It may turn a near tie.
+                assert lead < 1.1, (wanted, token, lead)
                 break
 
 

@@ -23,7 +23,7 @@ from llmrun.config import DEFAULT_MODEL, Paths
 from llmrun.store import Store
 from tests.real.daemons import CLEAN, eventually, free_port
 
-pytestmark = pytest.mark.real
+pytestmark = [pytest.mark.real, pytest.mark.timeout(600)]  # most of the answers end by themselves
 
 ROOT = Path(__file__).parents[2]
 BLOCK = re.compile(r"(?:<!-- not run: ([^;]*);[^>]*-->\n)?^```(\w+)\n(.*?)^```", re.DOTALL | re.MULTILINE)
