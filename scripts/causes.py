@@ -47,6 +47,11 @@ def cause(log: str) -> str | None:
             "(or name yours: CC=clang CXX=clang++; or take a ready wheel: docs/install.md)",
         ),
         (
+            r"is not able to compile a simple test program",
+            f"the C++ compiler that CMake found compiles nothing, and llama.cpp must be built. Name another "
+            f"(CC=clang CXX=clang++), or install one: {compiler}",
+        ),
+        (
             r"CMake \S+ or higher is required|Could not find CMake|Failed building wheel for cmake",
             f"llama.cpp's build needs CMake 3.21 or newer, and the package index has none for this machine. "
             f"Install it: {mend(CMAKES, 'from your system')}",

@@ -92,7 +92,8 @@ def run(*command: str | Path, lock: int) -> None:
     output = LOG.read_text("utf-8", "replace")
     reason = cause(output)
     if reason is None:
-        say("\n".join(output.splitlines()[-15:]))
+        said = output.partition("error: subprocess-exited-with-error")[0]  # behind it pip says that it failed
+        say("\n".join([line for line in said.splitlines() if line.strip()][-15:]))
         reason = f"the install failed: {' '.join(map(str, command[:4]))} … ended with {done.returncode}"
     raise InstallError(f"{reason}. The whole output is in {LOG}")
 

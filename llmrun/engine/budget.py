@@ -8,8 +8,9 @@ want short ones, for each gets one token a step. Both are bounds, and the first 
 - As long as that leaves a choice, a step takes `BUSY_STEP_S`: the inter-token latency of the answers while a
   prompt arrives. Where it does not, all steps of the prompt have one bound: see `llmrun.engine.even_steps`.
 
-Answers that began in this moment, beside prompts that came before that, are one burst: they wait for the
-others' first tokens, as those waited for theirs, and the prompts' steps are as large as without answers.
+Answers that have just begun, beside prompts that had come before they did, are one burst with them
+(`llmrun.engine.rows.is_burst`): the prompts' steps are as large as without answers, which wait for the
+others' first tokens as those waited for theirs.
 
 What is fixed and what a token costs is followed by `PrefillCost`. Steps of one size would not tell the two
 apart: where it is too unsure of what a large step takes, each second one is half as large, or twice where
@@ -32,6 +33,8 @@ BUSY_STEP_S = 0.1
 # A step without answers bounds how long a new or cancelled request waits for its turn.
 IDLE_STEP_S = 1.0
 LEAST_SPEED = 0.86
+BURST_S = 1.0
+"""From an answer's first token, within which it waits for prompts that had come before that."""
 _MOST_DEVIATION = 0.12  # of the seconds of the largest step, as a share
 
 
@@ -50,7 +53,7 @@ class PrefillBudget:
 
     def tokens(self, answers: int, alone: float, prompt: Span, *, burst: bool = False) -> int:
         """Of the next step; `prompt`: the longest of those that it is of. `answers` are decoded in it, which
-        would take `alone` seconds; `burst`: they do not mind."""
+        would take `alone` seconds; `burst`: they and the prompts came together."""
         known, paced = self.cost.known, answers > 0 and not burst
         if known is None:
             return max(1, (min(TILE, self._most) if paced else self._most) - answers)

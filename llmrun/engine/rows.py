@@ -5,12 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence as Several
 from typing import NamedTuple
 
-from llmrun.engine.budget import scored_shares
+from llmrun.engine.budget import BURST_S, scored_shares
 from llmrun.engine.even_steps import Span
 from llmrun.engine.sequence import Sequence
-
-BURST_S = 1.0
-"""Seconds from an answer's first token within which it waits for prompts that had come before that."""
 
 
 class Row(NamedTuple):

@@ -17,13 +17,9 @@ from llmrun.llama import Model
 from llmrun.types import Failed, Finished, Progress, SamplingParams, Started, Stopped, Text
 from tests.support.events import joined_text
 from tests.support.likeness import chosen, same, say
-from tests.support.models import running
+from tests.support.models import ENDLESS, running
 
-ENDLESS: dict[str, Any] = {
-    "max_tokens": 100_000,
-    "shift": Shift(200, 4),
-    "params": SamplingParams(temperature=0, logit_bias=dict.fromkeys((2, 4), -1e9)),
-}
+FOR_EVER: dict[str, Any] = {"max_tokens": 100_000, "shift": Shift(200, 4), "params": ENDLESS}
 
 
 def _prompt(seed: int, length: int) -> list[int]:
@@ -258,7 +254,7 @@ def test_engine_logprobs_of_greedy_name_the_chosen_token_first(model: Model) -> 
 
 def test_engine_cancel_waiting_and_running_ends_each_once_and_frees_the_cells(model: Model) -> None:
     with running(model, parallel=1) as work:
-        answering = work.submit(_prompt(14, 9), **ENDLESS)
+        answering = work.submit(_prompt(14, 9), **FOR_EVER)
         waiting = work.submit(_prompt(15, 9))
         work.wait_for_text(answering)
         for request in (waiting, answering, answering):
@@ -275,7 +271,7 @@ def test_engine_cancel_waiting_and_running_ends_each_once_and_frees_the_cells(mo
 
 def test_engine_stopped_with_open_requests_fails_them(model: Model) -> None:
     with running(model) as work:
-        request = work.submit(_prompt(17, 9), **ENDLESS)
+        request = work.submit(_prompt(17, 9), **FOR_EVER)
         work.wait_for_text(request)
         work.engine.stop()
         work.wait()

@@ -16,15 +16,13 @@ from llmrun.engine import SavedPrefixes
 from llmrun.engine.disk_prefixes import DiskPrefixes
 from llmrun.llama import Batch, Context, DecodeStatus, Model
 from llmrun.llama.library import lib
-from llmrun.types import SamplingParams, TokenLogprob
+from llmrun.types import TokenLogprob
 from tests.support import likeness
 from tests.support.kinds import WRITERS
 from tests.support.likeness import Chosen, chosen, same
-from tests.support.models import Running, running
+from tests.support.models import ENDLESS, ENDS, Running, running
 
 LENGTH = 24
-ENDS = (2, 4)
-ENDLESS = SamplingParams(temperature=0, logit_bias=dict.fromkeys(ENDS, -1e9))
 SAYS: dict[str, Any] = {"max_tokens": LENGTH, "params": ENDLESS, "logprobs": 3}
 LONG = {**SAYS, "max_tokens": 120}
 

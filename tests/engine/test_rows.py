@@ -1,7 +1,8 @@
 from __future__ import annotations
 
+from llmrun.engine.budget import BURST_S
 from llmrun.engine.even_steps import Span
-from llmrun.engine.rows import BURST_S, is_burst, longest_prompt, prefill_of
+from llmrun.engine.rows import is_burst, longest_prompt, prefill_of
 from tests.engine.test_scheduler import World
 
 

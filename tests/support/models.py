@@ -17,6 +17,9 @@ from tests.support.events import joined_text
 from tests.support.tiny import DEFAULT, Shape, write_llama
 
 GREEDY = SamplingParams(temperature=0)
+ENDS = (2, 4)
+"""The tiny models' tokens that end an answer."""
+ENDLESS = SamplingParams(temperature=0, logit_bias=dict.fromkeys(ENDS, -1e9))
 
 
 def tiny_model(folder: Path, shape: Shape = DEFAULT) -> Model:
