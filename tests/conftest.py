@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from typing import Any
 
 import pytest
@@ -10,6 +11,10 @@ from hypothesis import HealthCheck, settings
 # How long an example takes on a busy machine says nothing of the code.
 settings.register_profile("llmrun", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("llmrun")
+
+# A shell has what it starts in the background ignore Ctrl-C, and so would the programs that tests interrupt.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 REAL = "tests/real/"
 APART = frozenset(
